@@ -1,0 +1,3 @@
+//! The command `phasor`.
+
+fn main() {}

@@ -1,0 +1,53 @@
+//! From a scaling law's settings to the frequencies of its pairs: numbers only, in f64, no GPU.
+
+use crate::{Error, Result};
+
+/// What a scaling law comes to: one inverse frequency for each pair of channels, and the factor on cosine and sine.
+///
+/// Pair `i` of a token at position `m` turns by `m * inv_freq[i]` radians; cosine and sine are multiplied by
+/// `attention_factor`, so that logits grow by its square.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frequencies {
+    inv_freq: Vec<f64>,
+    attention_factor: f64,
+}
+
+impl Frequencies {
+    /// A caller's own frequencies, in radians per token: any finite numbers, zero for a pair that does not turn.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if a frequency is not finite, or the attention factor is not finite and positive.
+    pub fn new(inv_freq: Vec<f64>, attention_factor: f64) -> Result<Self> {
+        if let Some((i, w)) = inv_freq.iter().enumerate().find(|(_, w)| !w.is_finite()) {
+            return Err(Error::setting(format!("inv_freq[{i}]"), w, "a finite number of radians per token"));
+        }
+        if !(attention_factor.is_finite() && attention_factor > 0.0) {
+            return Err(Error::setting("attention_factor", attention_factor, "a finite number above 0"));
+        }
+        Ok(Self { inv_freq, attention_factor })
+    }
+
+    /// Radians per token, one number for each pair: `[pairs]`.
+    #[must_use]
+    pub fn inv_freq(&self) -> &[f64] {
+        &self.inv_freq
+    }
+
+    /// The factor on cosine and sine.
+    #[must_use]
+    pub fn attention_factor(&self) -> f64 {
+        self.attention_factor
+    }
+
+    /// How many pairs of channels turn.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        self.inv_freq.len()
+    }
+
+    /// How many channels turn: twice the pairs.
+    #[must_use]
+    pub fn rotary_dim(&self) -> usize {
+        2 * self.inv_freq.len()
+    }
+}

@@ -1,0 +1,6 @@
+//! Positional encoding for transformer inference, and the attention that uses it, in WGSL compute shaders.
+
+mod error;
+pub mod frequencies;
+
+pub use error::{Error, Result};

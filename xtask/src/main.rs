@@ -1,0 +1,3 @@
+//! Set-up, tests and the demo, each in one command.
+
+fn main() {}
