@@ -2,5 +2,7 @@
 
 mod error;
 pub mod frequencies;
+mod layout;
 
 pub use error::{Error, Result};
+pub use layout::Layout;
