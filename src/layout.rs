@@ -111,7 +111,7 @@ impl Layout {
         self.narrow(0, range)
     }
 
-    fn narrow(self, axis: usize, range: Range<usize>) -> Result<Self> {
+    pub(crate) fn narrow(self, axis: usize, range: Range<usize>) -> Result<Self> {
         if range.start > range.end || range.end > self.shape[axis] {
             return Err(Error::Tensor {
                 argument: AXES[axis].into(),
@@ -126,6 +126,31 @@ impl Layout {
             narrowed.offset += range.start * self.strides[axis];
         }
         Ok(narrowed)
+    }
+
+    /// Batch and tokens exchanged, for work that treats every token alike.
+    pub(crate) fn rows_exchanged(mut self) -> Self {
+        self.shape.swap(0, 1);
+        self.strides.swap(0, 1);
+        self
+    }
+
+    /// Batch and tokens as one axis of tokens, if they follow each other in memory.
+    pub(crate) fn rows_joined(mut self) -> Option<Self> {
+        let [batch, tokens, ..] = self.shape;
+        let follows = batch <= 1 || tokens <= 1 || self.strides[1].checked_mul(tokens) == Some(self.strides[0]);
+        if tokens <= 1 && batch > 1 {
+            self.strides[1] = self.strides[0];
+        }
+        self.shape = [1, batch * tokens, self.shape[2], self.shape[3]];
+        follows.then_some(self)
+    }
+
+    /// The same elements for each of `extent` indices of an axis that has but one.
+    pub(crate) fn repeated(mut self, axis: usize, extent: usize) -> Self {
+        self.shape[axis] = extent;
+        self.strides[axis] = 0;
+        self
     }
 
     /// `[batch, tokens, heads, channels]`.

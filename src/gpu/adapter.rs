@@ -1,0 +1,71 @@
+//! Finding an adapter for those who have no device yet.
+
+use super::Gpu;
+use crate::{Error, Result};
+
+/// All adapters on this machine, through every backend that was compiled in. In a browser: the one it offers.
+pub async fn adapters() -> Vec<wgpu::Adapter> {
+    instance().enumerate_adapters(wgpu::Backends::all()).await
+}
+
+fn instance() -> wgpu::Instance {
+    // WGPU_BACKEND, WGPU_ADAPTER_NAME and the like are heeded, as users of wgpu expect.
+    wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env())
+}
+
+impl Gpu {
+    /// Makes a device on the machine's best adapter: the fastest GPU, else whatever there is.
+    ///
+    /// # Errors
+    /// [`Error::NoAdapter`] if there is none, with what to install; [`Error::Device`] if it gives no device.
+    pub async fn request() -> Result<Self> {
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            ..wgpu::RequestAdapterOptions::default()
+        };
+        let adapter = instance().request_adapter(&options).await.map_err(|e| Error::NoAdapter {
+            reason: format!(
+                "{e}. Install the GPU's Vulkan driver, or a software one (Debian and Ubuntu: `apt-get install \
+                 mesa-vulkan-drivers`); in a browser, use one with WebGPU turned on"
+            ),
+        })?;
+        Self::on(&adapter).await
+    }
+
+    /// Makes a device on this adapter, with the adapter's own limits and the features that phasor can use.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the adapter gives no device.
+    pub async fn on(adapter: &wgpu::Adapter) -> Result<Self> {
+        let useful = wgpu::Features::TIMESTAMP_QUERY;
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("phasor"),
+            required_features: adapter.features() & useful,
+            required_limits: adapter.limits(),
+            ..wgpu::DeviceDescriptor::default()
+        };
+        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| Error::Device {
+            argument: format!("a device on {}", adapter.get_info().name),
+            reason: e.to_string(),
+        })?;
+        Ok(Self::adopt(&device, &queue))
+    }
+
+    /// [`Gpu::request`], waiting for the answer.
+    ///
+    /// # Errors
+    /// As [`Gpu::request`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn request_blocking() -> Result<Self> {
+        pollster::block_on(Self::request())
+    }
+
+    /// [`Gpu::on`], waiting for the answer.
+    ///
+    /// # Errors
+    /// As [`Gpu::on`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn on_blocking(adapter: &wgpu::Adapter) -> Result<Self> {
+        pollster::block_on(Self::on(adapter))
+    }
+}

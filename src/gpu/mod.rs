@@ -1,0 +1,91 @@
+//! The device and what lives on it: limits, pipelines, views of buffers, and a thin layer to upload, run and read back.
+
+mod adapter;
+mod guard;
+mod pipelines;
+mod prepared;
+mod shader;
+mod transfer;
+mod view;
+
+pub use adapter::adapters;
+pub use prepared::Prepared;
+pub use shader::{Access, Binding, Shader};
+pub use view::View;
+
+pub(crate) use prepared::{Dispatch, Slot};
+
+use crate::Result;
+use std::sync::Arc;
+
+/// A device and its queue, with the limits read once and every pipeline built once.
+///
+/// Cheap to clone, and the same from any thread: all that is made from one `Gpu` shares its pipelines.
+#[derive(Debug, Clone)]
+pub struct Gpu(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    limits: wgpu::Limits,
+    info: wgpu::AdapterInfo,
+    pipelines: pipelines::Pipelines,
+}
+
+impl Gpu {
+    /// Uses a device and queue that the caller has already. phasor asks for no feature and no limit beyond WebGPU's
+    /// lowest, sets no callback on the device, and only the upload and read-back helpers ever touch the queue.
+    ///
+    /// ```no_run
+    /// # async fn engine(adapter: wgpu::Adapter) -> Result<(), Box<dyn std::error::Error>> {
+    /// let (device, queue) = adapter.request_device(&wgpu::DeviceDescriptor::default()).await?;
+    /// let gpu = phasor::Gpu::adopt(&device, &queue);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn adopt(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
+        Self(Arc::new(Inner {
+            limits: device.limits(),
+            info: device.adapter_info(),
+            device: device.clone(),
+            queue: queue.clone(),
+            pipelines: pipelines::Pipelines::default(),
+        }))
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &wgpu::Device {
+        &self.0.device
+    }
+
+    /// The queue.
+    #[must_use]
+    pub fn queue(&self) -> &wgpu::Queue {
+        &self.0.queue
+    }
+
+    /// The limits that the device was made with.
+    #[must_use]
+    pub fn limits(&self) -> &wgpu::Limits {
+        &self.0.limits
+    }
+
+    /// The adapter's name, driver and kind.
+    #[must_use]
+    pub fn info(&self) -> &wgpu::AdapterInfo {
+        &self.0.info
+    }
+
+    /// Whether kernels run on the CPU's cores (lavapipe, SwiftShader, WARP), where other shapes are the fast ones.
+    #[must_use]
+    pub fn is_software(&self) -> bool {
+        self.0.info.device_type == wgpu::DeviceType::Cpu
+    }
+
+    /// Makes sure that a kernel's pipeline exists.
+    pub(crate) fn pipeline(&self, shader: &Shader) -> Result<Arc<wgpu::ComputePipeline>> {
+        self.0.pipelines.get(self, shader)
+    }
+}

@@ -1,0 +1,48 @@
+//! A finished shader: its text and everything that a host must know to run it, in phasor or out of it.
+
+/// How a binding is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A uniform buffer.
+    Uniform,
+    /// A storage buffer that is only read.
+    Read,
+    /// A storage buffer that is read and written.
+    ReadWrite,
+}
+
+/// One binding of bind group 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Binding {
+    /// The number behind `@binding`.
+    pub index: u32,
+    /// The variable's name in the shader.
+    pub name: &'static str,
+    /// How it is used.
+    pub access: Access,
+}
+
+/// One variant of a kernel: plain WGSL, ready for any WebGPU implementation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shader {
+    /// The kernel's name and the modules it was composed with: the same name, the same text.
+    pub name: String,
+    /// The text.
+    pub wgsl: String,
+    /// The values of its `override` constants. Those of type bool are 0 or 1.
+    pub constants: Vec<(&'static str, f64)>,
+    /// What it binds, all in group 0.
+    pub bindings: Vec<Binding>,
+    /// Its workgroup's size, as the constants make it.
+    pub workgroup: [u32; 3],
+}
+
+impl Shader {
+    /// The entry point's name, the same in all kernels.
+    pub const ENTRY: &'static str = "main";
+
+    /// Text from modules, in the order in which WGSL's readers meet them.
+    pub(crate) fn compose(modules: &[&str]) -> String {
+        modules.join("\n")
+    }
+}

@@ -1,0 +1,171 @@
+//! A thin layer for demos, tests and first steps: upload, run, read back. Engines have their own.
+
+use super::{Gpu, View};
+use crate::{ElementType, Error, Layout, Result};
+
+/// What a buffer that phasor makes for a tensor can be used for.
+const TENSOR: wgpu::BufferUsages =
+    wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
+
+impl Gpu {
+    /// A new buffer, filled with zeros, for a tensor `[batch, tokens, heads, channels]` without gaps.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if the device allows no buffer of that size, [`Error::OutOfMemory`] if it has no room.
+    pub fn zeros(&self, element: ElementType, shape: [usize; 4]) -> Result<View> {
+        let layout = Layout::contiguous(shape)?;
+        let buffer = self.tensor_buffer(layout.elements() as u64 * element.bytes() as u64, false)?;
+        View::new(&buffer, element, layout)
+    }
+
+    /// A new buffer with these numbers as a tensor `[batch, tokens, heads, channels]` without gaps.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the shape has another number of elements; else as [`Gpu::zeros`].
+    pub fn upload(&self, values: &[f32], shape: [usize; 4]) -> Result<View> {
+        self.upload_bytes(ElementType::F32, bytemuck::cast_slice(values), shape)
+    }
+
+    /// A new buffer with positions, one for each row and token: a view `[batch, tokens, 1, 1]`.
+    ///
+    /// # Errors
+    /// As [`Gpu::upload`].
+    pub fn upload_positions(&self, positions: &[i32], [batch, tokens]: [usize; 2]) -> Result<View> {
+        self.upload_bytes(ElementType::I32, bytemuck::cast_slice(positions), [batch, tokens, 1, 1])
+    }
+
+    fn upload_bytes(&self, element: ElementType, bytes: &[u8], shape: [usize; 4]) -> Result<View> {
+        let layout = Layout::contiguous(shape)?;
+        let elements = bytes.len() / element.bytes();
+        if layout.elements() != elements {
+            return Err(Error::Tensor {
+                argument: "shape".into(),
+                was: format!("{shape:?}, {} elements", layout.elements()),
+                may_be: format!("one of {elements} elements, as many as there are values"),
+            });
+        }
+        View::new(&self.filled_buffer(bytes)?, element, layout)
+    }
+
+    /// A new buffer that starts with these bytes.
+    pub(crate) fn filled_buffer(&self, bytes: &[u8]) -> Result<wgpu::Buffer> {
+        let buffer = self.tensor_buffer(bytes.len() as u64, true)?;
+        // A lost device maps nothing, and has been reported by now.
+        if let Ok(mut mapped) = buffer.slice(..).get_mapped_range_mut() {
+            mapped.slice(..bytes.len()).copy_from_slice(bytes);
+        }
+        buffer.unmap();
+        Ok(buffer)
+    }
+
+    /// A buffer for at least this many bytes: never empty, and in whole words, as bindings and copies want it.
+    pub(crate) fn tensor_buffer(&self, bytes: u64, mapped_at_creation: bool) -> Result<wgpu::Buffer> {
+        let size = bytes.next_multiple_of(4).max(4);
+        let limit = self.limits().max_buffer_size;
+        if size > limit {
+            return Err(Error::Limit {
+                limit: "max_buffer_size".into(),
+                was: format!("{size} bytes"),
+                may_be: format!("up to {limit} bytes on this device"),
+            });
+        }
+        self.guarded("a tensor's buffer", size, |device| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("phasor tensor"),
+                size,
+                usage: TENSOR,
+                mapped_at_creation,
+            })
+        })
+    }
+
+    /// Records into a compute pass of its own and submits it, without waiting.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if wgpu refuses the recording, [`Error::DeviceLost`] if the device is gone.
+    pub fn submit(&self, record: impl FnOnce(&mut wgpu::ComputePass<'_>)) -> Result<()> {
+        self.guarded("a submission", 0, |device| {
+            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("phasor") });
+            record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+            self.queue().submit([encoder.finish()]);
+        })
+    }
+
+    /// Reads an f32 tensor back, in the order `[batch, tokens, heads, channels]` whatever its strides. Waits for all
+    /// work that was submitted before.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if its elements are not f32; [`Error::Usage`] if its buffer lacks `COPY_SRC`;
+    /// [`Error::DeviceLost`] and [`Error::Device`] if the device fails.
+    pub async fn read(&self, view: &View) -> Result<Vec<f32>> {
+        view.expect_element("view", ElementType::F32)?;
+        view.expect_usage("view", wgpu::BufferUsages::COPY_SRC)?;
+        let layout = view.layout();
+        let span = layout.span();
+        let bytes = self.read_bytes(view.buffer(), 4 * span.start as u64, 4 * span.len() as u64).await?;
+        let values: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
+        Ok(layout.places().filter_map(|place| values.get(place - span.start).copied()).collect())
+    }
+
+    /// [`Gpu::read`], waiting for the answer.
+    ///
+    /// # Errors
+    /// As [`Gpu::read`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn read_blocking(&self, view: &View) -> Result<Vec<f32>> {
+        pollster::block_on(self.read(view))
+    }
+
+    /// Copies a range of a buffer to the host. Offset and size are multiples of four.
+    async fn read_bytes(&self, buffer: &wgpu::Buffer, offset: u64, size: u64) -> Result<Vec<u8>> {
+        if size == 0 {
+            return Ok(Vec::new());
+        }
+        let staging = self.guarded("a buffer to read back through", size, |device| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("phasor read back"),
+                size,
+                usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+                mapped_at_creation: false,
+            })
+        })?;
+        self.guarded("reading back", size, |device| {
+            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("phasor") });
+            encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, size);
+            self.queue().submit([encoder.finish()]);
+        })?;
+        self.map(&staging).await?;
+        let mapped = staging.slice(..).get_mapped_range().map_err(|e| lost("reading back", &e))?;
+        Ok(mapped.to_vec())
+    }
+
+    /// Waits until a buffer is mapped for reading.
+    async fn map(&self, staging: &wgpu::Buffer) -> Result<()> {
+        let (send, receive) = futures_channel::oneshot::channel();
+        staging.slice(..).map_async(wgpu::MapMode::Read, move |result| {
+            // Fails if the future that waits for it was dropped: then nobody wants to know.
+            let _ = send.send(result);
+        });
+        // Natively somebody must poll; in a browser the event loop does.
+        #[cfg(not(target_family = "wasm"))]
+        self.device().poll(wgpu::PollType::wait_indefinitely()).map_err(|e| lost("waiting for the device", &e))?;
+        receive.await.map_err(|e| lost("reading back", &e))?.map_err(|e| lost("reading back", &e))
+    }
+
+    /// Waits until all work that was submitted is done.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] if the device is gone.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn wait(&self) -> Result<()> {
+        self.device()
+            .poll(wgpu::PollType::wait_indefinitely())
+            .map(|_| ())
+            .map_err(|e| lost("waiting for the device", &e))
+    }
+}
+
+/// Mapping and polling fail when the device is gone.
+fn lost(what: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::DeviceLost { reason: format!("{what}: {error}") }
+}

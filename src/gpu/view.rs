@@ -1,0 +1,109 @@
+//! A tensor in a caller's buffer: which buffer, where in it, and of what elements.
+
+use crate::{ElementType, Error, Layout, Result};
+use std::ops::Range;
+
+/// A tensor that lies in a caller's buffer. Cloning it clones a handle, not the data.
+///
+/// Made only if every element lies within the buffer, so that nothing done through it can touch anything else.
+///
+/// ```no_run
+/// use phasor::{ElementType, Layout, View};
+/// # fn engine(packed: wgpu::Buffer) -> phasor::Result<()> {
+/// // A [batch, tokens, q | k | v] projection with 32 query heads and 8 + 8 others of 128 channels:
+/// let all = View::new(&packed, ElementType::F32, Layout::contiguous([1, 512, 48, 128])?)?;
+/// let (q, k) = (all.heads(0..32)?, all.heads(32..40)?);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct View {
+    buffer: wgpu::Buffer,
+    element: ElementType,
+    layout: Layout,
+}
+
+impl View {
+    /// A tensor in this buffer.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if its last element lies past the buffer's end.
+    pub fn new(buffer: &wgpu::Buffer, element: ElementType, layout: Layout) -> Result<Self> {
+        let holds = buffer.size() / element.bytes() as u64;
+        if layout.span().end as u64 > holds {
+            return Err(Error::Tensor {
+                argument: "layout".into(),
+                was: format!("{layout:?}, which ends at element {}", layout.span().end),
+                may_be: format!("one within the {holds} {element} elements of its buffer"),
+            });
+        }
+        Ok(Self { buffer: buffer.clone(), element, layout })
+    }
+
+    /// Some of the heads of this tensor, in the same buffer.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the range is not within the heads.
+    pub fn heads(&self, range: Range<usize>) -> Result<Self> {
+        Ok(Self { layout: self.layout.heads(range)?, ..self.clone() })
+    }
+
+    /// Some of the tokens of this tensor, in the same buffer.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the range is not within the tokens.
+    pub fn tokens(&self, range: Range<usize>) -> Result<Self> {
+        Ok(Self { layout: self.layout.tokens(range)?, ..self.clone() })
+    }
+
+    /// Some of the rows of the batch, in the same buffer.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the range is not within the batch.
+    pub fn batch(&self, range: Range<usize>) -> Result<Self> {
+        Ok(Self { layout: self.layout.batch(range)?, ..self.clone() })
+    }
+
+    /// The buffer.
+    #[must_use]
+    pub fn buffer(&self) -> &wgpu::Buffer {
+        &self.buffer
+    }
+
+    /// How an element is stored.
+    #[must_use]
+    pub fn element(&self) -> ElementType {
+        self.element
+    }
+
+    /// Shape, strides and offset, in elements.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// `[batch, tokens, heads, channels]`.
+    #[must_use]
+    pub fn shape(&self) -> [usize; 4] {
+        self.layout.shape()
+    }
+
+    /// Refuses another element type than the one wanted.
+    pub(crate) fn expect_element(&self, argument: &str, wanted: ElementType) -> Result<()> {
+        if self.element == wanted {
+            return Ok(());
+        }
+        Err(Error::Tensor { argument: argument.into(), was: self.element.to_string(), may_be: wanted.to_string() })
+    }
+
+    /// Refuses a buffer that was made without a usage.
+    pub(crate) fn expect_usage(&self, argument: &str, wanted: wgpu::BufferUsages) -> Result<()> {
+        if self.buffer.usage().contains(wanted) {
+            return Ok(());
+        }
+        Err(Error::Usage {
+            argument: argument.into(),
+            was: format!("{:?}", self.buffer.usage()),
+            may_be: format!("{:?} | {wanted:?}", self.buffer.usage()),
+        })
+    }
+}
