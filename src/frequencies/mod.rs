@@ -1,4 +1,22 @@
 //! From a scaling law's settings to the frequencies of its pairs: numbers only, in f64, no GPU.
+//!
+//! One file and one type for each law, with the formula and its source; [`Law`] is any of them. [`Turn`] is what a
+//! frequency becomes for the shaders.
+
+mod check;
+mod law;
+mod linear;
+mod ntk_aware;
+mod plain;
+mod turn;
+mod yarn;
+
+pub use law::Law;
+pub use linear::Linear;
+pub use ntk_aware::NtkAware;
+pub use plain::Plain;
+pub use turn::Turn;
+pub use yarn::{Magnitude, Yarn};
 
 use crate::{Error, Result};
 
@@ -31,6 +49,12 @@ impl Frequencies {
     #[must_use]
     pub fn inv_freq(&self) -> &[f64] {
         &self.inv_freq
+    }
+
+    /// How far each pair turns per token, for the shaders: `[pairs]`.
+    #[must_use]
+    pub fn turns(&self) -> Vec<Turn> {
+        self.inv_freq.iter().map(|&w| Turn::from_radians(w)).collect()
     }
 
     /// The factor on cosine and sine.
