@@ -30,6 +30,10 @@ struct Place {
     batch: u32,
     token: u32,
     head: u32,
+    channel: u32,
+    pad0: u32,
+    pad1: u32,
+    pad2: u32,
 }
 
 struct Params {
@@ -54,6 +58,7 @@ struct Params {
     pair_step: u32, // words from a lane's first word to its second
     cos_scale: f32,
     sin_scale: f32,
+    pad: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -74,16 +79,16 @@ fn turn(a: Lane, b: Lane, by: CosSin) -> Pairs {
     return y;
 }
 
-fn turn_q(from: u32, to: u32, by: CosSin) {
-    let y = turn(load_q(from), load_q(from + params.pair_step), by);
-    store_q(to, y.first);
-    store_q(to + params.pair_step, y.second);
+fn turn_q(ix: u32, out_ix: u32, by: CosSin) {
+    let y = turn(load_q(ix), load_q(ix + params.pair_step * params.q.channel), by);
+    store_q(out_ix, y.first);
+    store_q(out_ix + params.pair_step * params.q_out.channel, y.second);
 }
 
-fn turn_k(from: u32, to: u32, by: CosSin) {
-    let y = turn(load_k(from), load_k(from + params.pair_step), by);
-    store_k(to, y.first);
-    store_k(to + params.pair_step, y.second);
+fn turn_k(ix: u32, out_ix: u32, by: CosSin) {
+    let y = turn(load_k(ix), load_k(ix + params.pair_step * params.k.channel), by);
+    store_k(out_ix, y.first);
+    store_k(out_ix + params.pair_step * params.k_out.channel, y.second);
 }
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
@@ -102,10 +107,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let q_head = group * Q_SLOTS;
     let k_head = group * K_SLOTS;
-    var q_from = place(params.q, batch, token, q_head);
-    var q_to = place(params.q_out, batch, token, q_head);
-    var k_from = place(params.k, batch, token, k_head);
-    var k_to = place(params.k_out, batch, token, k_head);
+    let q_ix = place(params.q, batch, token, q_head);
+    let q_out_ix = place(params.q_out, batch, token, q_head);
+    let k_ix = place(params.k, batch, token, k_head);
+    let k_out_ix = place(params.k_out, batch, token, k_head);
 
     if (COPIES && lane >= params.lanes) {
         // The words before and behind the turning ones, one to an invocation.
@@ -113,10 +118,16 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         let turning = params.lanes * 2u;
         let word = select(copy + turning, copy, copy < params.first);
         for (var slot = 0u; slot < Q_SLOTS && q_head + slot < params.q_heads; slot++) {
-            store_q(q_to + slot * params.q_out.head + word, load_q(q_from + slot * params.q.head + word));
+            store_q(
+                q_out_ix + slot * params.q_out.head + word * params.q_out.channel,
+                load_q(q_ix + slot * params.q.head + word * params.q.channel),
+            );
         }
         for (var slot = 0u; slot < K_SLOTS && k_head + slot < params.k_heads; slot++) {
-            store_k(k_to + slot * params.k_out.head + word, load_k(k_from + slot * params.k.head + word));
+            store_k(
+                k_out_ix + slot * params.k_out.head + word * params.k_out.channel,
+                load_k(k_ix + slot * params.k.head + word * params.k.channel),
+            );
         }
         return;
     }
@@ -128,56 +139,56 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     by = CosSin(by.cos * params.cos_scale, by.sin * params.sin_scale);
 
     let word = params.first + lane * params.lane_step;
-    q_from += word;
-    q_to += word;
-    k_from += word;
-    k_to += word;
+    let q_at = q_ix + word * params.q.channel;
+    let q_out_at = q_out_ix + word * params.q_out.channel;
+    let k_at = k_ix + word * params.k.channel;
+    let k_out_at = k_out_ix + word * params.k_out.channel;
     if (Q_SLOTS > 0u && (!TAIL || q_head + 0u < params.q_heads)) {
-        turn_q(q_from, q_to, by);
+        turn_q(q_at, q_out_at, by);
     }
     if (Q_SLOTS > 1u && (!TAIL || q_head + 1u < params.q_heads)) {
-        turn_q(q_from + 1u * params.q.head, q_to + 1u * params.q_out.head, by);
+        turn_q(q_at + 1u * params.q.head, q_out_at + 1u * params.q_out.head, by);
     }
     if (Q_SLOTS > 2u && (!TAIL || q_head + 2u < params.q_heads)) {
-        turn_q(q_from + 2u * params.q.head, q_to + 2u * params.q_out.head, by);
+        turn_q(q_at + 2u * params.q.head, q_out_at + 2u * params.q_out.head, by);
     }
     if (Q_SLOTS > 3u && (!TAIL || q_head + 3u < params.q_heads)) {
-        turn_q(q_from + 3u * params.q.head, q_to + 3u * params.q_out.head, by);
+        turn_q(q_at + 3u * params.q.head, q_out_at + 3u * params.q_out.head, by);
     }
     if (Q_SLOTS > 4u && (!TAIL || q_head + 4u < params.q_heads)) {
-        turn_q(q_from + 4u * params.q.head, q_to + 4u * params.q_out.head, by);
+        turn_q(q_at + 4u * params.q.head, q_out_at + 4u * params.q_out.head, by);
     }
     if (Q_SLOTS > 5u && (!TAIL || q_head + 5u < params.q_heads)) {
-        turn_q(q_from + 5u * params.q.head, q_to + 5u * params.q_out.head, by);
+        turn_q(q_at + 5u * params.q.head, q_out_at + 5u * params.q_out.head, by);
     }
     if (Q_SLOTS > 6u && (!TAIL || q_head + 6u < params.q_heads)) {
-        turn_q(q_from + 6u * params.q.head, q_to + 6u * params.q_out.head, by);
+        turn_q(q_at + 6u * params.q.head, q_out_at + 6u * params.q_out.head, by);
     }
     if (Q_SLOTS > 7u && (!TAIL || q_head + 7u < params.q_heads)) {
-        turn_q(q_from + 7u * params.q.head, q_to + 7u * params.q_out.head, by);
+        turn_q(q_at + 7u * params.q.head, q_out_at + 7u * params.q_out.head, by);
     }
     if (K_SLOTS > 0u && (!TAIL || k_head + 0u < params.k_heads)) {
-        turn_k(k_from, k_to, by);
+        turn_k(k_at, k_out_at, by);
     }
     if (K_SLOTS > 1u && (!TAIL || k_head + 1u < params.k_heads)) {
-        turn_k(k_from + 1u * params.k.head, k_to + 1u * params.k_out.head, by);
+        turn_k(k_at + 1u * params.k.head, k_out_at + 1u * params.k_out.head, by);
     }
     if (K_SLOTS > 2u && (!TAIL || k_head + 2u < params.k_heads)) {
-        turn_k(k_from + 2u * params.k.head, k_to + 2u * params.k_out.head, by);
+        turn_k(k_at + 2u * params.k.head, k_out_at + 2u * params.k_out.head, by);
     }
     if (K_SLOTS > 3u && (!TAIL || k_head + 3u < params.k_heads)) {
-        turn_k(k_from + 3u * params.k.head, k_to + 3u * params.k_out.head, by);
+        turn_k(k_at + 3u * params.k.head, k_out_at + 3u * params.k_out.head, by);
     }
     if (K_SLOTS > 4u && (!TAIL || k_head + 4u < params.k_heads)) {
-        turn_k(k_from + 4u * params.k.head, k_to + 4u * params.k_out.head, by);
+        turn_k(k_at + 4u * params.k.head, k_out_at + 4u * params.k_out.head, by);
     }
     if (K_SLOTS > 5u && (!TAIL || k_head + 5u < params.k_heads)) {
-        turn_k(k_from + 5u * params.k.head, k_to + 5u * params.k_out.head, by);
+        turn_k(k_at + 5u * params.k.head, k_out_at + 5u * params.k_out.head, by);
     }
     if (K_SLOTS > 6u && (!TAIL || k_head + 6u < params.k_heads)) {
-        turn_k(k_from + 6u * params.k.head, k_to + 6u * params.k_out.head, by);
+        turn_k(k_at + 6u * params.k.head, k_out_at + 6u * params.k_out.head, by);
     }
     if (K_SLOTS > 7u && (!TAIL || k_head + 7u < params.k_heads)) {
-        turn_k(k_from + 7u * params.k.head, k_to + 7u * params.k_out.head, by);
+        turn_k(k_at + 7u * params.k.head, k_out_at + 7u * params.k_out.head, by);
     }
 }

@@ -10,10 +10,11 @@ override WG_Y: u32 = 4u;
 struct Params {
     rows: u32,
     pairs: u32,
-    start: i32,      // position(row) = positions[row] + start + row * start_step
+    start: i32,      // position(row) = positions[first_position + row] + start + row * start_step
     start_step: i32,
     scale: f32,      // the attention factor
     first_row: u32,  // where this dispatch begins
+    first_position: u32, // where row 0's position lies
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -27,7 +28,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (lane >= lanes || row >= params.rows) {
         return;
     }
-    let position = position_at(row) + params.start + i32(row) * params.start_step;
+    let position = position_at(params.first_position + row) + params.start + i32(row) * params.start_step;
     let angle = cos_sin(lane, lanes, position);
     table[row * 2u * lanes + lane] = angle.cos * params.scale;
     table[row * 2u * lanes + lanes + lane] = angle.sin * params.scale;

@@ -30,10 +30,13 @@ impl From<&wgpu::Limits> for Limits {
 
 impl Limits {
     /// The bytes to bind so that all of these layouts' elements can be reached, aligned as the device wants it.
+    ///
+    /// Never empty: a tensor without elements that shares a dispatch with others still fills its binding.
     pub(crate) fn range(self, layouts: impl IntoIterator<Item = (Layout, ElementType)>) -> Range<u64> {
         let bytes = |(layout, element): (Layout, ElementType)| {
             let span = layout.span();
-            (span.start as u64 * element.bytes() as u64)..(span.end as u64 * element.bytes() as u64)
+            let end = span.end.max(span.start + 1);
+            (span.start as u64 * element.bytes() as u64)..(end as u64 * element.bytes() as u64)
         };
         let all = layouts.into_iter().map(bytes).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0);
         all.start / self.alignment * self.alignment..all.end.next_multiple_of(4)

@@ -3,7 +3,7 @@
 use super::grid::Limits;
 use super::modules::{self, Lane, Module};
 use crate::gpu::{Access, Binding, Shader};
-use crate::{ElementType, Error, Layout, Pairing, Result};
+use crate::{ElementType, Layout, Pairing, Result};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
@@ -48,16 +48,22 @@ impl Data {
         const fn binding(index: u32, name: &'static str, access: Access) -> Binding {
             Binding { index, name, access }
         }
+        const ONE: &[(Binding, &[Tensor])] = &[(binding(3, "data", ReadWrite), &[Q, QOut, K, KOut])];
+        const IN_PLACE: &[(Binding, &[Tensor])] =
+            &[(binding(3, "q", ReadWrite), &[Q, QOut]), (binding(4, "k", ReadWrite), &[K, KOut])];
+        const COPY_Q: &[(Binding, &[Tensor])] =
+            &[(binding(3, "q", Read), &[Q]), (binding(4, "q_out", ReadWrite), &[QOut])];
+        const COPY: &[(Binding, &[Tensor])] = &[
+            (binding(3, "q", Read), &[Q]),
+            (binding(4, "q_out", ReadWrite), &[QOut]),
+            (binding(5, "k", Read), &[K]),
+            (binding(6, "k_out", ReadWrite), &[KOut]),
+        ];
         match self {
-            Self::One => &[(binding(3, "data", ReadWrite), &[Q, QOut, K, KOut])],
-            Self::InPlace => &[(binding(3, "q", ReadWrite), &[Q, QOut]), (binding(4, "k", ReadWrite), &[K, KOut])],
-            Self::CopyQ => &[(binding(3, "q", Read), &[Q]), (binding(4, "q_out", ReadWrite), &[QOut])],
-            Self::Copy => &[
-                (binding(3, "q", Read), &[Q]),
-                (binding(4, "q_out", ReadWrite), &[QOut]),
-                (binding(5, "k", Read), &[K]),
-                (binding(6, "k_out", ReadWrite), &[KOut]),
-            ],
+            Self::One => ONE,
+            Self::InPlace => IN_PLACE,
+            Self::CopyQ => COPY_Q,
+            Self::Copy => COPY,
         }
     }
 }
@@ -74,10 +80,6 @@ pub(crate) enum Tensor {
 
 impl Tensor {
     const ALL: [Self; 5] = [Self::Q, Self::QOut, Self::K, Self::KOut, Self::Positions];
-
-    fn is_key(self) -> bool {
-        matches!(self, Self::K | Self::KOut)
-    }
 }
 
 /// A rotation, told without buffers. Layouts count f32 elements; all have the same batch and tokens.
@@ -263,6 +265,11 @@ impl Job {
         Ok((variant, parts))
     }
 
+    /// Whether there is nothing to turn.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pairs == 0 || (self.q.is_empty() && self.k.is_none_or(|(k, _)| k.is_empty()))
+    }
+
     fn layout(&self, tensor: Tensor) -> Option<Layout> {
         match tensor {
             Tensor::Q => Some(self.q),
@@ -309,9 +316,7 @@ impl Job {
             let [batch, tokens, heads, channels] = layout.shape();
             let steps = [batch, tokens, heads].into_iter().zip(layout.strides());
             let rows = steps.filter(|&(extent, _)| extent > 1).all(|(_, stride)| stride.is_multiple_of(4));
-            rows && layout.offset().is_multiple_of(4)
-                && layout.strides()[3] == 1
-                && channels.is_multiple_of(4)
+            rows && layout.offset().is_multiple_of(4) && layout.strides()[3] == 1 && channels.is_multiple_of(4)
         };
         let tensors = Tensor::ALL.into_iter().filter(|&t| t != Tensor::Positions).filter_map(|t| self.layout(t));
         let all = tensors.into_iter().all(fours);
@@ -320,7 +325,8 @@ impl Job {
 
     /// Words of a head to copy along.
     fn copies(&self, lane: Lane) -> usize {
-        if self.q == self.q_out && self.k.is_none_or(|(k, out)| k == out) {
+        let one_buffer = matches!(self.data, Data::One | Data::InPlace);
+        if one_buffer && self.q == self.q_out && self.k.is_none_or(|(k, out)| k == out) {
             return 0;
         }
         (self.q.shape()[3] - 2 * self.pairs) / lane.pairs()
@@ -386,7 +392,7 @@ impl Job {
         let mut ranges = Vec::new();
         let mut places = [Place::default(); 5];
         for (index, tensors) in bindings {
-            let present = || tensors.iter().filter_map(|&t| Some((t, self.layout(t)?))).filter(|(_, l)| !l.is_empty());
+            let present = || tensors.iter().filter_map(|&tensor| Some((tensor, self.layout(tensor)?)));
             let Some((first, _)) = present().next() else { continue };
             let range = limits.range(present().map(|(t, layout)| (layout, t.element())));
             for (tensor, layout) in present() {
@@ -428,11 +434,7 @@ impl Job {
         };
         let [x, y, z] = variant.slots.workgroup;
         let groups = |n: usize, size: u32| u32::try_from(n.div_ceil(size as usize)).unwrap_or(u32::MAX);
-        Part {
-            params,
-            ranges,
-            groups: [groups(lanes + copies, x), groups(region.groups.len(), y), groups(rows, z)],
-        }
+        Part { params, ranges, groups: [groups(lanes + copies, x), groups(region.groups.len(), y), groups(rows, z)] }
     }
 
     fn data_bindings(&self, variant: &Variant) -> Vec<(u32, &'static [Tensor])> {

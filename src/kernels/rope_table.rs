@@ -17,6 +17,8 @@ pub(crate) struct Rows {
     pub start: i32,
     pub start_step: i32,
     pub from_buffer: bool,
+    /// Where row 0's position lies in the buffer that is bound.
+    pub first_position: u32,
 }
 
 /// The uniform, as the shader declares it.
@@ -29,7 +31,8 @@ pub(crate) struct Params {
     start_step: i32,
     scale: f32,
     first_row: u32,
-    _pad: [u32; 2],
+    first_position: u32,
+    _pad: u32,
 }
 
 /// One dispatch: its parameters and its groups.
@@ -80,7 +83,8 @@ pub(crate) fn plan(rows: Rows, pairs: usize, lane: Lane, scale: f32, limits: Lim
                 start_step: rows.start_step,
                 scale,
                 first_row,
-                _pad: [0; 2],
+                first_position: rows.first_position,
+                _pad: 0,
             };
             (params, [lanes.div_ceil(WORKGROUP[0]), (end - first_row).div_ceil(WORKGROUP[1]), 1])
         })
@@ -94,7 +98,7 @@ mod tests {
     #[test]
     fn a_grid_that_is_too_large_goes_on_in_the_next_dispatch() {
         let limits = Limits { groups: 10, binding: 1 << 20, alignment: 256, buffer: 1 << 20 };
-        let rows = Rows { rows: 95, start: 7, start_step: 1, from_buffer: false };
+        let rows = Rows { rows: 95, start: 7, start_step: 1, from_buffer: false, first_position: 0 };
         let parts = plan(rows, 32, Lane::Four, 1.0, limits);
         assert_eq!(parts.iter().map(|p| (p.0.first_row, p.0.rows)).collect::<Vec<_>>(), [(0, 40), (40, 80), (80, 95)]);
         assert_eq!(parts[2].1, [1, 4, 1]);
