@@ -1,5 +1,6 @@
 //! Positional encoding for transformer inference, and the attention that uses it, in WGSL compute shaders.
 
+pub mod attention;
 #[cfg(feature = "config")]
 pub mod config;
 mod element;

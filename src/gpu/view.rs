@@ -1,5 +1,6 @@
 //! A tensor in a caller's buffer: which buffer, where in it, and of what elements.
 
+use crate::attention::HasLayout;
 use crate::{ElementType, Error, Layout, Result};
 use std::ops::Range;
 
@@ -105,5 +106,11 @@ impl View {
             was: format!("{:?}", self.buffer.usage()),
             may_be: format!("{:?} | {wanted:?}", self.buffer.usage()),
         })
+    }
+}
+
+impl HasLayout for View {
+    fn layout(&self) -> Layout {
+        self.layout
     }
 }
