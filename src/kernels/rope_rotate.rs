@@ -232,6 +232,34 @@ impl Variant {
     }
 }
 
+/// Every variant: each text in a common case, and in one that needs all of its branches.
+pub(crate) fn all() -> Vec<Shader> {
+    let common = |data, angles, lane, from_buffer| Variant {
+        data,
+        angles,
+        lane,
+        pairing: Pairing::HalfSplit,
+        from_buffer,
+        batched: false,
+        copies: false,
+        tail: false,
+        slots: slots(16, 32, if data == Data::CopyQ { 0 } else { 8 }, 2048, false),
+    };
+    let full = |variant| Variant { pairing: Pairing::Interleaved, batched: true, copies: true, tail: true, ..variant };
+    let mut shaders = Vec::new();
+    for data in [Data::One, Data::InPlace, Data::CopyQ, Data::Copy] {
+        for angles in [Angles::Turns, Angles::Table] {
+            for lane in [Lane::Four, Lane::One] {
+                for from_buffer in [false, true] {
+                    let variant = common(data, angles, lane, from_buffer);
+                    shaders.extend([variant.shader(), full(variant).shader()]);
+                }
+            }
+        }
+    }
+    shaders
+}
+
 impl Job {
     /// The variant for this job and the dispatches that do it.
     ///
