@@ -49,7 +49,16 @@ impl Job {
         let [batch, tokens, q_heads, _] = job.q.shape();
         let k_heads = job.k.map_or(0, |(k, _)| k.shape()[2]);
         let copies = job.copies(lane);
-        let cut = Cut::new(job.pairs / lane.pairs() + copies, q_heads, k_heads, software);
+        let whole = |cut: &Cut| Region { batch: 0..batch, tokens: 0..tokens, groups: 0..cut.groups };
+        let plan = |heads_at_once: usize| {
+            let cut = Cut::new(job.pairs / lane.pairs() + copies, q_heads, k_heads, heads_at_once);
+            let mut parts = Vec::new();
+            let planner = Planner { job, lane, cut, copies, limits };
+            planner.split(&whole(&cut), &mut parts).map(|()| (cut, parts))
+        };
+        // A processor's core wants long runs of work with one angle, a GPU wants many invocations in flight. Heads that
+        // lie too far apart to be bound together are taken one by one.
+        let (cut, parts) = plan(if software { usize::MAX } else { 4 }).or_else(|_| plan(1))?;
         let variant = Variant {
             data: job.data,
             angles: job.angles,
@@ -60,9 +69,6 @@ impl Job {
             copies: copies > 0,
             workgroup: cut.workgroup,
         };
-        let whole = Region { batch: 0..batch, tokens: 0..tokens, groups: 0..cut.groups };
-        let mut parts = Vec::new();
-        Planner { job, lane, cut, copies, limits }.split(&whole, &mut parts)?;
         Ok((variant, parts))
     }
 
@@ -147,12 +153,9 @@ struct Cut {
 }
 
 impl Cut {
-    /// From the lanes of a head and the numbers of heads.
-    fn new(lanes: usize, q_heads: usize, k_heads: usize, software: bool) -> Self {
-        // A processor's core wants long runs of work with one angle; a GPU wants many invocations in flight.
-        let heads = q_heads + k_heads;
-        let at_once = if software { heads } else { 4 };
-        let groups = heads.div_ceil(at_once).clamp(1, q_heads.max(k_heads).max(1));
+    /// From the lanes of a head, the numbers of heads, and how many of them an invocation should turn.
+    fn new(lanes: usize, q_heads: usize, k_heads: usize, at_once: usize) -> Self {
+        let groups = (q_heads + k_heads).div_ceil(at_once).clamp(1, q_heads.max(k_heads).max(1));
         let x = (lanes as u32).next_power_of_two().clamp(1, 64);
         Self { q_group: q_heads.div_ceil(groups), k_group: k_heads.div_ceil(groups), groups, workgroup: [x, 1, 64 / x] }
     }
@@ -235,7 +238,7 @@ impl Planner {
                 self.split(&left, parts)?;
                 self.split(&right, parts)
             }
-            None => self.limits.expect_binding(&format!("one token's group of heads of {}", largest.name()), bytes),
+            None => self.limits.expect_binding(&format!("one head of {} in one token", largest.name()), bytes),
         }
     }
 
