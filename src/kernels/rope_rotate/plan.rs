@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_split_is_refused_with_the_numbers() {
-        let error = job([1, 4, 8, 64], 2).plan(Limits { binding: 256, ..LIMITS }, false).unwrap_err();
+        let error = job([1, 4, 8, 64], 2).plan(Limits { binding: 128, ..LIMITS }, false).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains("256 bytes"), "{error}");
     }
 
