@@ -18,18 +18,6 @@ override BATCHED: bool = false;
 // Whether channels that do not turn are copied, as they must be out of place.
 override COPIES: bool = false;
 
-// Where a tensor's words lie: distances in words.
-struct Place {
-    offset: u32,
-    batch: u32,
-    token: u32,
-    head: u32,
-    channel: u32,
-    pad0: u32,
-    pad1: u32,
-    pad2: u32,
-}
-
 struct Params {
     q: Place,
     q_out: Place,
@@ -60,10 +48,6 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-
-fn place(at: Place, batch: u32, token: u32, head: u32) -> u32 {
-    return at.offset + batch * at.batch + token * at.token + head * at.head;
-}
 
 fn turn(a: Lane, b: Lane, by: CosSin) -> Pairs {
     var x = Pairs(a, b);

@@ -40,6 +40,8 @@
 pub mod attention;
 #[cfg(feature = "config")]
 pub mod config;
+#[cfg(feature = "gpu")]
+mod cope;
 mod element;
 mod error;
 pub mod frequencies;
@@ -53,6 +55,8 @@ pub mod reference;
 mod rope;
 mod rotary;
 
+#[cfg(feature = "gpu")]
+pub use cope::ContextualBias;
 pub use element::ElementType;
 pub use error::{Error, Result};
 #[cfg(feature = "gpu")]

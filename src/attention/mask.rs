@@ -50,6 +50,18 @@ impl Mask {
         start..end.max(start)
     }
 
+    /// [`Mask::visible`] as a shader computes it: for query `t` counted from `first`.
+    pub(crate) fn visible_keys(&self, first: usize, tokens: usize, keys: usize) -> VisibleKeys {
+        let from_row_end = self.standing == Standing::RowLast;
+        let place = first as i128 + if from_row_end { -(tokens as i128) } else { self.first_place(tokens, keys, keys) };
+        let near = |place: i128| place.clamp(-VisibleKeys::FAR, VisibleKeys::FAR) as i32;
+        VisibleKeys {
+            start: near(self.window.map_or(-VisibleKeys::FAR, |window| place + 1 - window as i128)),
+            end: near(if self.causal { place + 1 } else { VisibleKeys::FAR }),
+            from_row_end,
+        }
+    }
+
     /// Where query 0 stands.
     fn first_place(&self, tokens: usize, keys: usize, row_end: usize) -> i128 {
         match self.standing {
@@ -60,9 +72,45 @@ impl Mask {
     }
 }
 
+/// Query `t` sees the keys from `start + t` to `end + t` among those of its row, counted from the row's end if so said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VisibleKeys {
+    pub start: i32,
+    pub end: i32,
+    pub from_row_end: bool,
+}
+
+impl VisibleKeys {
+    /// Farther than any key, with room to add numbers of keys and tokens.
+    const FAR: i128 = 1 << 30;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shaders_see_the_same_keys() {
+        let standings = [Standing::Last, Standing::RowLast, Standing::From(0), Standing::From(-2), Standing::From(3)];
+        for (causal, window) in
+            [(false, None), (true, None), (true, Some(2)), (false, Some(2)), (true, Some(usize::MAX))]
+        {
+            for standing in standings.into_iter().chain([i64::MIN, i64::MAX].map(Standing::From)) {
+                let mask = Mask { causal, window, standing };
+                for (tokens, keys, row) in [(4, 7, 0..7), (7, 4, 0..4), (4, 7, 1..5), (3, 7, 2..2)] {
+                    for t in 0..tokens {
+                        let visible = mask.visible_keys(t / 2, tokens, keys);
+                        let by = (t - t / 2) as i32 + if visible.from_row_end { row.end as i32 } else { 0 };
+                        let start = (row.start as i32).max(visible.start + by);
+                        let end = (row.end as i32).min(visible.end + by);
+                        let expected = mask.visible(t, tokens, keys, row.clone());
+                        let got: Vec<_> = (start..end).collect();
+                        assert_eq!(got, expected.map(|s| s as i32).collect::<Vec<_>>(), "{mask:?} {t} {tokens} {keys}");
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn all_keys_are_seen_unless_something_is_said() {

@@ -5,10 +5,16 @@
 
 mod mask;
 mod settings;
+#[cfg(feature = "gpu")]
+mod unfused;
 
 pub use mask::{Mask, Standing};
 pub use settings::{Attention, ContextualPe, Gates};
+#[cfg(feature = "gpu")]
+pub use unfused::Unfused;
 
+#[cfg(feature = "gpu")]
+pub(crate) use mask::VisibleKeys;
 pub(crate) use settings::{AttentionShape, HasLayout, check_position_embeddings, expect};
 
 /// What stands for minus infinity, which a shader may not count on.

@@ -88,6 +88,43 @@ impl View {
         self.layout.shape()
     }
 
+    /// Refuses what a kernel cannot read: another element type, or a buffer without `STORAGE`.
+    pub(crate) fn expect_read(&self, argument: &str, element: ElementType) -> Result<()> {
+        self.expect_element(argument, element)?;
+        self.expect_usage(argument, wgpu::BufferUsages::STORAGE)
+    }
+
+    /// Refuses what a kernel cannot write as f32: what it cannot read, or a layout that names an element twice.
+    pub(crate) fn expect_written(&self, argument: &str) -> Result<()> {
+        self.expect_read(argument, ElementType::F32)?;
+        if !self.layout.repeats_elements() {
+            return Ok(());
+        }
+        Err(Error::Tensor {
+            argument: argument.into(),
+            was: format!("{:?}, where several indices name one element", self.layout),
+            may_be: "one that names each element once, since it is written".into(),
+        })
+    }
+
+    /// Refuses a written view that shares elements with another one.
+    pub(crate) fn expect_apart(&self, argument: &str, other: &Self, name: &str) -> Result<()> {
+        if self.buffer != other.buffer || !self.layout.may_overlap(&other.layout) {
+            return Ok(());
+        }
+        let may_be = "views that share no element".into();
+        Err(Error::Overlap { argument: argument.into(), other: name.into(), may_be })
+    }
+
+    /// Refuses a written view in the buffer of one that the same dispatch reads.
+    pub(crate) fn expect_other_buffer(&self, argument: &str, other: &Self, name: &str) -> Result<()> {
+        if self.buffer != other.buffer {
+            return Ok(());
+        }
+        let may_be = "in another buffer: one dispatch may not read and write the same one".into();
+        Err(Error::Overlap { argument: argument.into(), other: name.into(), may_be })
+    }
+
     /// Refuses another element type than the one wanted.
     pub(crate) fn expect_element(&self, argument: &str, wanted: ElementType) -> Result<()> {
         if self.element == wanted {

@@ -5,6 +5,7 @@ mod plan;
 pub(crate) use plan::Job;
 
 use super::modules::{self, Lane, Module};
+use super::place::Place;
 use crate::gpu::{Access, Binding, Shader};
 use crate::{ElementType, Pairing};
 use bytemuck::{Pod, Zeroable};
@@ -80,18 +81,6 @@ pub(crate) enum Tensor {
     Positions,
 }
 
-/// Where a tensor's words lie, as the shader declares it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Pod, Zeroable)]
-struct Place {
-    offset: u32,
-    batch: u32,
-    token: u32,
-    head: u32,
-    channel: u32,
-    _pad: [u32; 3],
-}
-
 /// The uniform, as the shader declares it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -143,12 +132,13 @@ impl Variant {
             Angles::Table => &[modules::TURN, modules::ANGLES_TABLE],
         };
         let positions = if self.from_buffer { modules::POSITIONS_BUFFER } else { modules::POSITIONS_NONE };
-        let parts: Vec<_> = [self.lane.module(), modules::PAIRS, modules::STORE_F32, self.data.module()]
-            .iter()
-            .chain(angles)
-            .chain([&positions, &KERNEL])
-            .copied()
-            .collect();
+        let parts: Vec<_> =
+            [self.lane.module(), modules::PAIRS, modules::STORE_F32, modules::PLACE, self.data.module()]
+                .iter()
+                .chain(angles)
+                .chain([&positions, &KERNEL])
+                .copied()
+                .collect();
         let angles_name = match self.angles {
             Angles::Turns => "turns",
             Angles::Table => "table",

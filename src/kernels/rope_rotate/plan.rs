@@ -1,8 +1,9 @@
 //! Which variant turns these views, over which grid, with which ranges bound. Pure arithmetic.
 
-use super::{Angles, Data, Params, Place, Tensor, Variant};
+use super::{Angles, Data, Params, Tensor, Variant};
 use crate::kernels::grid::Limits;
 use crate::kernels::modules::Lane;
+use crate::kernels::place::Place;
 use crate::{Layout, Pairing, Result};
 use std::ops::Range;
 
@@ -274,7 +275,7 @@ impl Planner {
             let Some((first, _)) = present().next() else { continue };
             let range = self.limits.range(present().map(|(tensor, layout)| (layout, tensor.element())));
             for (tensor, layout) in present() {
-                places[tensor as usize] = place(layout, tensor.word(self.lane), range.start);
+                places[tensor as usize] = Place::new(layout, tensor.word(self.lane), range.start);
             }
             ranges.push((binding.index, first, range));
         }
@@ -317,21 +318,6 @@ impl Planner {
             ranges,
             groups: [groups(lanes + self.copies, x), groups(region.groups.len(), y), groups(region.rows(), z)],
         }
-    }
-}
-
-/// Where a layout's words lie in a binding that begins at a byte of its buffer.
-fn place(layout: Layout, word: usize, bound_from: u64) -> Place {
-    let (shape, strides) = (layout.shape(), layout.strides());
-    // An axis of one index may have any stride: it is never taken, and might not fit.
-    let step = |axis: usize| if shape[axis] > 1 { (strides[axis] / word) as u32 } else { 0 };
-    Place {
-        offset: ((layout.offset() as u64 - bound_from / 4) / word as u64) as u32,
-        batch: step(0),
-        token: step(1),
-        head: step(2),
-        channel: if word == 1 { strides[3] as u32 } else { 1 },
-        _pad: [0; 3],
     }
 }
 
