@@ -233,6 +233,14 @@ impl Layout {
         axes_meet(&sorted(self), &sorted(other), other.offset as i128 - self.offset as i128)
     }
 
+    /// Whether each head's channels lie in words of four, whole ones and aligned.
+    pub(crate) fn is_in_fours(&self) -> bool {
+        let rows = self.strides.into_iter().zip(self.shape).take(3).filter(|&(_, extent)| extent > 1);
+        let [.., channels] = self.shape;
+        rows.map(|(stride, _)| stride).chain([self.offset, channels]).all(|n| n.is_multiple_of(4))
+            && (self.strides[3] == 1 || channels <= 1)
+    }
+
     /// The axes along which there is a step to take: `(stride, extent)`.
     fn axes(&self) -> impl Iterator<Item = (usize, usize)> {
         self.strides.into_iter().zip(self.shape).filter(|&(_, extent)| extent > 1)

@@ -3,11 +3,17 @@
 //! [`Attention`] and what it is made of say *what* is wanted, whoever computes it: its tensors are views of a device's
 //! buffers for the kernels, or slices with a layout for the f64 reference.
 
+#[cfg(feature = "gpu")]
+mod fused;
 mod mask;
+#[cfg(feature = "gpu")]
+mod operation;
 mod settings;
 #[cfg(feature = "gpu")]
 mod unfused;
 
+#[cfg(feature = "gpu")]
+pub use fused::Fused;
 pub use mask::{Mask, Standing};
 pub use settings::{Attention, ContextualPe, Gates};
 #[cfg(feature = "gpu")]

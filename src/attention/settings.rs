@@ -207,7 +207,7 @@ pub(crate) struct AttentionShape {
 impl AttentionShape {
     /// Query heads to a key head.
     pub(crate) fn group(&self) -> usize {
-        self.heads / self.kv_heads.max(1)
+        (self.heads / self.kv_heads.max(1)).max(1)
     }
 }
 

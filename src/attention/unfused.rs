@@ -1,14 +1,14 @@
 //! Attention as one reads it: a kernel for each part of the formula, and all logits in memory between them.
 
-use super::{Attention, AttentionShape, ContextualPe, Gates, expect};
+use super::operation::{Operation, of};
+use super::{Attention, AttentionShape, ContextualPe, Gates};
+use crate::Result;
 use crate::gpu::{Gpu, Prepared, View};
 use crate::kernels::attention_scores::Job;
-use crate::kernels::grid::Limits;
-use crate::kernels::plan::{Plan, Scratch};
+use crate::kernels::plan::Scratch;
 use crate::kernels::region::Region;
-use crate::kernels::step::{Operand, Step, Tensor, expect_keys};
+use crate::kernels::step::{Operand, Step, Tensor};
 use crate::kernels::{attention_values, cope_interpolate, cope_logits, cope_positions, softmax};
-use crate::{ElementType, Error, Result};
 
 /// Attention on the device with its logits in memory: scores, contextual bias, softmax and the weighted sum of values,
 /// one after the other.
@@ -27,30 +27,24 @@ use crate::{ElementType, Error, Result};
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Unfused {
-    attention: Attention<View>,
-    output: View,
-    lse: Option<View>,
-    gate_sum: Option<View>,
-    scratch: Option<View>,
-}
+pub struct Unfused(Operation);
 
 impl Unfused {
     /// What to attend to, and where `[batch, tokens, heads, value channels]` go.
     pub fn new(attention: &Attention<View>, output: &View) -> Self {
-        Self { attention: attention.clone(), output: output.clone(), lse: None, gate_sum: None, scratch: None }
+        Self(Operation::new(attention, output))
     }
 
     /// Where the log-sum-exp of each query's logits goes, `[batch, tokens, heads, 1]`.
     pub fn lse(mut self, lse: &View) -> Self {
-        self.lse = Some(lse.clone());
+        self.0.lse = Some(lse.clone());
         self
     }
 
     /// Where the sum of each query's gates goes, that of keys to the right included, as its whole part and its fraction:
     /// `[batch, tokens, heads, 2]`. Only with contextual position encoding.
     pub fn gate_sum(mut self, sum: &View) -> Self {
-        self.gate_sum = Some(sum.clone());
+        self.0.gate_sum = Some(sum.clone());
         self
     }
 
@@ -58,7 +52,7 @@ impl Unfused {
     /// [`Unfused::scratch_elements`] says, in a buffer of its own. It may serve other operations that are recorded before
     /// or after. Without it, preparing makes a buffer.
     pub fn scratch(mut self, scratch: &View) -> Self {
-        self.scratch = Some(scratch.clone());
+        self.0.scratch = Some(scratch.clone());
         self
     }
 
@@ -68,7 +62,7 @@ impl Unfused {
     /// # Errors
     /// As [`Unfused::prepare`], but for buffers.
     pub fn scratch_elements(&self, gpu: &Gpu) -> Result<usize> {
-        Ok(self.plan(gpu, 0)?.scratch_elements())
+        self.0.scratch_elements(gpu, |shape, region, scratch| self.steps(shape, region, scratch))
     }
 
     /// Checks the request, finds pipelines and makes bind groups.
@@ -78,40 +72,21 @@ impl Unfused {
     /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
     /// token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
-        let shape = self.check_shapes()?;
-        self.check_buffers()?;
-        if shape.batch * shape.tokens * shape.heads == 0 {
-            return Ok(Prepared::nothing());
-        }
-        let plan = self.plan(gpu, self.scratch.as_ref().map_or(0, |scratch| scratch.layout().offset()))?;
-        let scratch = match &self.scratch {
-            Some(scratch) => self.check_scratch(&plan, scratch).map(|()| scratch.clone())?,
-            None => plan.allocate(gpu)?,
-        };
-        let given: Vec<_> = self.given().into_iter().map(|(tensor, _, view)| (tensor, view)).collect();
-        plan.prepare(gpu, |tensor| {
-            given.iter().find(|(given, _)| *given == tensor).map_or(scratch.buffer(), |(_, view)| view.buffer())
-        })
-    }
-
-    fn plan(&self, gpu: &Gpu, first: usize) -> Result<Plan> {
-        let shape = self.check_shapes()?;
-        let whole = Region { batch: 0..shape.batch, tokens: 0..shape.tokens, heads: 0..shape.heads };
-        Plan::new(whole, Limits::from(gpu.limits()), first, |region, scratch| self.steps(&shape, region, scratch))
+        self.0.prepare(gpu, |shape, region, scratch| self.steps(shape, region, scratch))
     }
 
     /// The formula, part by part.
     fn steps(&self, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
         let logits = scratch.take(region.shape(shape.keys))?;
-        let scores = self.scores(shape, region, (Tensor::Keys, &self.attention.k), logits)?;
+        let scores = self.scores(shape, region, (Tensor::Keys, &self.0.attention.k), logits)?;
         let mut steps = vec![scores.step()];
-        if let Some(cope) = &self.attention.cope {
+        if let Some(cope) = &self.0.attention.cope {
             steps.extend(self.contextual(cope, shape, region, &scores, scratch)?);
         }
-        let lse = of(region, Tensor::Lse, self.lse.as_ref())?;
+        let lse = of(region, Tensor::Lse, self.0.lse.as_ref())?;
         steps.push(softmax::step(logits, lse));
-        let v = (Tensor::Values, region.of_keys(self.attention.v.layout(), shape.group())?);
-        let output = (Tensor::Output, region.of(self.output.layout())?);
+        let v = (Tensor::Values, region.of_keys(self.0.attention.v.layout(), shape.group())?);
+        let output = (Tensor::Output, region.of(self.0.output.layout())?);
         steps.extend(attention_values::steps(logits, v, output, scores.first_head, scores.group));
         Ok(steps)
     }
@@ -125,17 +100,17 @@ impl Unfused {
     ) -> Result<Job> {
         let group = shape.group();
         Ok(Job {
-            q: (Tensor::Query, region.of(self.attention.q.layout())?),
+            q: (Tensor::Query, region.of(self.0.attention.q.layout())?),
             k: (tensor, region.of_keys(keys.layout(), group)?),
             logits,
-            keep: of(region, Tensor::Keep, self.attention.keep.as_ref())?,
-            bias: of(region, Tensor::Bias, self.attention.bias.as_ref())?,
+            keep: of(region, Tensor::Keep, self.0.attention.keep.as_ref())?,
+            bias: of(region, Tensor::Bias, self.0.attention.bias.as_ref())?,
             bias_hides_only: false,
-            key_ranges: of(region, Tensor::KeyRanges, self.attention.key_ranges.as_ref())?,
-            visible: self.attention.mask.visible_keys(region.tokens.start, shape.tokens, shape.keys),
+            key_ranges: of(region, Tensor::KeyRanges, self.0.attention.key_ranges.as_ref())?,
+            visible: self.0.attention.mask.visible_keys(region.tokens.start, shape.tokens, shape.keys),
             first_head: region.heads.start % group,
             group,
-            scale: self.attention.scale_or_default(),
+            scale: self.0.attention.scale_or_default(),
         })
     }
 
@@ -149,11 +124,11 @@ impl Unfused {
         scratch: &mut Scratch,
     ) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
-        let bias_hides_only = self.attention.bias.is_some() && !cope.gates_see_bias;
+        let bias_hides_only = self.0.attention.bias.is_some() && !cope.gates_see_bias;
         let gate_keys = match &cope.gates {
-            Gates::Logits => (Tensor::Keys, &self.attention.k),
+            Gates::Logits => (Tensor::Keys, &self.0.attention.k),
             Gates::Keys(keys) => (Tensor::GateKeys, keys),
-            Gates::Values => (Tensor::Values, &self.attention.v),
+            Gates::Values => (Tensor::Values, &self.0.attention.v),
         };
         let gate_logits = if gate_keys.0 == Tensor::Keys && !bias_hides_only {
             scores.logits
@@ -165,12 +140,12 @@ impl Unfused {
         };
         let (query_tensor, query) = match &cope.query {
             Some(query) => (Tensor::ContextualQuery, query),
-            None => (Tensor::Query, &self.attention.q),
+            None => (Tensor::Query, &self.0.attention.q),
         };
         let query = (query_tensor, region.of(query.layout())?);
         let embeddings = (Tensor::PositionEmbeddings, region.of_embeddings(cope.position_embeddings.layout())?);
         let gate_sum = of(region, Tensor::GateSum, cope.gate_sum.as_ref())?;
-        let gate_sum_out = of(region, Tensor::GateSumOut, self.gate_sum.as_ref())?;
+        let gate_sum_out = of(region, Tensor::GateSumOut, self.0.gate_sum.as_ref())?;
         let at = scratch.take(region.shape(shape.keys))?;
         let z = scratch.take(region.shape(shape.positions))?;
         steps.push(cope_positions::step(gate_logits, at, gate_sum, gate_sum_out, shape.positions));
@@ -178,86 +153,4 @@ impl Unfused {
         steps.push(cope_interpolate::step(at, z, scores.logits, cope_interpolate::Into::Sum, cope.bias_scale));
         Ok(steps)
     }
-
-    /// All views, with their arguments' names.
-    fn given(&self) -> Vec<(Tensor, &'static str, &View)> {
-        self.read().into_iter().chain(self.written()).collect()
-    }
-
-    fn read(&self) -> Vec<(Tensor, &'static str, &View)> {
-        let Attention { q, k, v, keep, bias, key_ranges, cope, .. } = &self.attention;
-        let mut read = vec![(Tensor::Query, "q", q), (Tensor::Keys, "k", k), (Tensor::Values, "v", v)];
-        read.extend(keep.iter().map(|view| (Tensor::Keep, "keep", view)));
-        read.extend(bias.iter().map(|view| (Tensor::Bias, "bias", view)));
-        read.extend(key_ranges.iter().map(|view| (Tensor::KeyRanges, "key_ranges", view)));
-        if let Some(cope) = cope {
-            read.push((Tensor::PositionEmbeddings, "position_embeddings", &cope.position_embeddings));
-            read.extend(cope.query.iter().map(|view| (Tensor::ContextualQuery, "cope.query", view)));
-            read.extend(cope.gate_sum.iter().map(|view| (Tensor::GateSum, "cope.gate_sum", view)));
-            if let Gates::Keys(keys) = &cope.gates {
-                read.push((Tensor::GateKeys, "cope.gates", keys));
-            }
-        }
-        read
-    }
-
-    fn written(&self) -> Vec<(Tensor, &'static str, &View)> {
-        let mut written = vec![(Tensor::Output, "output", &self.output)];
-        written.extend(self.lse.iter().map(|view| (Tensor::Lse, "lse", view)));
-        written.extend(self.gate_sum.iter().map(|view| (Tensor::GateSumOut, "gate_sum", view)));
-        written
-    }
-
-    fn check_shapes(&self) -> Result<AttentionShape> {
-        let shape = self.attention.shape()?;
-        let rows = [shape.batch, shape.tokens, shape.heads];
-        let of = |channels| [rows[0], rows[1], rows[2], channels];
-        expect("output", &self.output, of(shape.value_channels))?;
-        if let Some(lse) = &self.lse {
-            expect("lse", lse, of(1))?;
-        }
-        if let Some(sum) = &self.gate_sum {
-            expect("gate_sum", sum, of(2))?;
-            if self.attention.cope.is_none() {
-                return Err(Error::Tensor {
-                    argument: "gate_sum".into(),
-                    was: "given without contextual position encoding".into(),
-                    may_be: "left out".into(),
-                });
-            }
-        }
-        expect_keys("k", shape.keys)?;
-        Ok(shape)
-    }
-
-    fn check_buffers(&self) -> Result<()> {
-        for (tensor, name, view) in self.read() {
-            let element = match tensor {
-                Tensor::Keep | Tensor::KeyRanges => ElementType::I32,
-                _ => ElementType::F32,
-            };
-            view.expect_read(name, element)?;
-        }
-        let written = self.written();
-        for (i, (_, name, view)) in written.iter().enumerate() {
-            view.expect_written(name)?;
-            for (_, other, read) in self.read() {
-                view.expect_other_buffer(name, read, other)?;
-            }
-            for (_, other, also_written) in &written[i + 1..] {
-                view.expect_apart(name, also_written, other)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_scratch(&self, plan: &Plan, scratch: &View) -> Result<()> {
-        plan.expect_scratch(scratch)?;
-        self.given().into_iter().try_for_each(|(_, name, view)| scratch.expect_other_buffer("scratch", view, name))
-    }
-}
-
-/// A region of a tensor that may be absent.
-fn of(region: &Region, tensor: Tensor, view: Option<&View>) -> Result<Option<Operand>> {
-    view.map(|view| Ok((tensor, region.of(view.layout())?))).transpose()
 }

@@ -37,7 +37,7 @@ impl Gpu {
     /// # Errors
     /// [`Error::Device`] if the adapter gives no device.
     pub async fn on(adapter: &wgpu::Adapter) -> Result<Self> {
-        let useful = wgpu::Features::TIMESTAMP_QUERY;
+        let useful = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("phasor"),
             required_features: adapter.features() & useful,

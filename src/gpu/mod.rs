@@ -84,6 +84,12 @@ impl Gpu {
         self.0.info.device_type == wgpu::DeviceType::Cpu
     }
 
+    /// Whether kernels may use subgroup operations: the device was made with [`wgpu::Features::SUBGROUP`].
+    #[must_use]
+    pub fn has_subgroups(&self) -> bool {
+        self.0.device.features().contains(wgpu::Features::SUBGROUP)
+    }
+
     /// Makes sure that a kernel's pipeline exists.
     pub(crate) fn pipeline(&self, shader: &Shader) -> Result<Arc<wgpu::ComputePipeline>> {
         self.0.pipelines.get(self, shader)

@@ -148,6 +148,7 @@ impl Job {
                 (5, self.bias),
                 (6, self.key_ranges),
             ],
+            word: 1,
             numbers: bytemuck::bytes_of(&numbers).to_vec(),
             groups: [groups_of(keys), tokens.div_ceil(4), batch * heads],
         }

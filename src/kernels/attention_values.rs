@@ -66,6 +66,7 @@ pub(crate) fn steps(
         Step {
             shader: shader(),
             operands: vec![(1, Some(weights)), (2, Some(v)), (3, Some(output))],
+            word: 1,
             numbers: bytemuck::bytes_of(&numbers).to_vec(),
             groups: [groups_of(channels), tokens.div_ceil(4), batch * heads],
         }

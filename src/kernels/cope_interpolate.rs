@@ -71,6 +71,7 @@ pub(crate) fn step(positions: Operand, z: Operand, output: Operand, into: Into, 
     Step {
         shader: shader(into),
         operands: vec![(1, Some(positions)), (2, Some(z)), (3, Some(output))],
+        word: 1,
         numbers: bytemuck::bytes_of(&numbers).to_vec(),
         groups: [groups_of(keys), tokens, batch * heads],
     }

@@ -43,6 +43,7 @@ pub(crate) fn step(query: Operand, position_embeddings: Operand, z: Operand) -> 
     Step {
         shader: shader(),
         operands: vec![(1, Some(query)), (2, Some(position_embeddings)), (3, Some(z))],
+        word: 1,
         numbers: bytemuck::bytes_of(&numbers).to_vec(),
         groups: [groups_of(positions), tokens.div_ceil(4), batch * heads],
     }

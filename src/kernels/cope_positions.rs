@@ -48,7 +48,7 @@ pub(crate) fn shader(sum_in: bool, sum_out: bool) -> Shader {
         bindings.push(Binding { index: 3, name: "gate_sum", access: Access::Read });
     }
     if sum_out {
-        bindings.push(Binding { index: 4, name: "gate_sum_out", access: Access::ReadWrite });
+        bindings.push(Binding { index: 7, name: "gate_sum_out", access: Access::ReadWrite });
     }
     Shader {
         name: format!("{}.{}.{}", KERNEL.name, gate_sum.name, gate_sum_out.name),
@@ -78,7 +78,8 @@ pub(crate) fn step(
     let numbers = Numbers { keys: keys as u32, last, fraction_bits: fraction_bits(last), _pad: 0 };
     Step {
         shader: shader(gate_sum.is_some(), gate_sum_out.is_some()),
-        operands: vec![(1, Some(logits)), (2, Some(positions)), (3, gate_sum), (4, gate_sum_out)],
+        operands: vec![(1, Some(logits)), (2, Some(positions)), (3, gate_sum), (7, gate_sum_out)],
+        word: 1,
         numbers: bytemuck::bytes_of(&numbers).to_vec(),
         groups: [tokens, heads, batch],
     }

@@ -1,10 +1,12 @@
 //! One file per shader: its bindings, its parameters, its grid. Pure planning, testable without a device.
 
+pub(crate) mod attention_rows;
 pub(crate) mod attention_scores;
 pub(crate) mod attention_values;
 pub(crate) mod cope_interpolate;
 pub(crate) mod cope_logits;
 pub(crate) mod cope_positions;
+pub(crate) mod fused;
 pub(crate) mod grid;
 pub(crate) mod modules;
 pub(crate) mod place;

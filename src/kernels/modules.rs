@@ -20,6 +20,7 @@ pub(crate) struct Module {
 shared! {
     ANGLES_TABLE = "angles_table";
     ANGLES_TURNS = "angles_turns";
+    ATTENTION = "attention";
     BIAS_BUFFER = "bias_buffer";
     BIAS_NONE = "bias_none";
     COUNT = "count";
@@ -27,6 +28,8 @@ shared! {
     DATA_COPY_Q = "data_copy_q";
     DATA_IN_PLACE = "data_in_place";
     DATA_ONE = "data_one";
+    FOUR_COUNTS = "four_counts";
+    FOUR_ROWS = "four_rows";
     FOUR_TOKENS = "four_tokens";
     GATE_SUM_BUFFER = "gate_sum_buffer";
     GATE_SUM_NONE = "gate_sum_none";
@@ -38,6 +41,8 @@ shared! {
     KEY_RANGE_NONE = "key_range_none";
     LANE1 = "lane1";
     LANE4 = "lane4";
+    LANES_ALONE = "lanes_alone";
+    LANES_SUBGROUP = "lanes_subgroup";
     LSE_BUFFER = "lse_buffer";
     LSE_NONE = "lse_none";
     MASKED = "masked";
@@ -45,8 +50,12 @@ shared! {
     PLACE = "place";
     POSITIONS_BUFFER = "positions_buffer";
     POSITIONS_NONE = "positions_none";
+    ROWS_CONTEXTUAL = "rows_contextual";
+    ROWS_PLAIN = "rows_plain";
     STORE_F32 = "store_f32";
     TURN = "turn";
+    WORDS_SCALAR = "words_scalar";
+    WORDS_VECTOR = "words_vector";
 }
 
 /// How many pairs one lane holds: the vector path or the one for any layout.

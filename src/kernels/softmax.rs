@@ -47,6 +47,7 @@ pub(crate) fn step(logits: Operand, lse: Option<Operand>) -> Step {
     Step {
         shader: shader(lse.is_some()),
         operands: vec![(1, Some(logits)), (2, lse)],
+        word: 1,
         numbers: bytemuck::bytes_of(&numbers).to_vec(),
         groups: [tokens, heads, batch],
     }

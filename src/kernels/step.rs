@@ -35,6 +35,8 @@ pub(crate) struct Step {
     pub shader: Shader,
     /// Each with its binding's number; `None` for one that this variant lacks.
     pub operands: Vec<(u32, Option<Operand>)>,
+    /// Channels in a word of the tensors that are read and written head by head: 1 or 4.
+    pub word: usize,
     pub numbers: Vec<u8>,
     pub groups: [usize; 3],
 }
@@ -59,7 +61,8 @@ impl Step {
     /// The dispatch, over these buffers.
     pub(crate) fn dispatch<'a>(&self, limits: Limits, buffer: impl Fn(Tensor) -> &'a wgpu::Buffer) -> Dispatch<'a> {
         let range = |layout| limits.range([(layout, ElementType::F32)]);
-        let place = |(_, layout)| Place::new(layout, 1, range(layout).start);
+        let word = |tensor: Tensor| if tensor.is_of_words() { self.word } else { 1 };
+        let place = |(tensor, layout)| Place::new(layout, word(tensor), range(layout).start);
         let places: Vec<_> = self.operands.iter().map(|(_, operand)| operand.map(place).unwrap_or_default()).collect();
         let mut params: Vec<u8> = bytemuck::cast_slice(&places).to_vec();
         params.extend(&self.numbers);
@@ -78,6 +81,11 @@ impl Step {
 }
 
 impl Tensor {
+    /// Whether kernels may take several of its channels at a time.
+    fn is_of_words(self) -> bool {
+        matches!(self, Self::Query | Self::Keys | Self::Values | Self::ContextualQuery | Self::GateKeys | Self::Output)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Query => "q of one token and head",

@@ -2,9 +2,9 @@
 
 use crate::case::{Both, assert_near, wide};
 use crate::common::{Random, gpu};
-use phasor::attention::{Attention, ContextualPe, Gates, Standing, Unfused};
+use phasor::attention::{Attention, ContextualPe, Fused, Gates, Standing, Unfused};
 use phasor::reference::{Attended, attention};
-use phasor::{ElementType, View};
+use phasor::{ElementType, Prepared, View};
 
 /// The largest error of a logit that is a sum of products of about this size, and of what it leads to.
 ///
@@ -126,15 +126,29 @@ impl Request {
     }
 
     pub fn unfused(&self) -> Attended {
+        self.run(|attention, out, lse, sum| {
+            let unfused = Unfused::new(attention, out).lse(lse);
+            sum.map_or(unfused.clone(), |sum| unfused.gate_sum(sum)).prepare(gpu())
+        })
+    }
+
+    pub fn fused(&self) -> Attended {
+        self.run(|attention, out, lse, sum| {
+            let fused = Fused::new(attention, out).lse(lse);
+            sum.map_or(fused.clone(), |sum| fused.gate_sum(sum)).prepare(gpu())
+        })
+    }
+
+    /// On the device; gate sums only with contextual position encoding.
+    fn run(
+        &self,
+        prepare: impl FnOnce(&Attention<View>, &View, &View, Option<&View>) -> phasor::Result<Prepared>,
+    ) -> Attended {
         let request = self.over(Both::view, Both::i32_view);
         let shape = self.q.layout.shape();
         let zeros = |channels| gpu().zeros(ElementType::F32, [shape[0], shape[1], shape[2], channels]).unwrap();
         let (out, lse, sum) = (zeros(self.v.layout.shape()[3]), zeros(1), zeros(2));
-        let mut unfused = Unfused::new(&request, &out).lse(&lse);
-        if self.cope.is_some() {
-            unfused = unfused.gate_sum(&sum);
-        }
-        let prepared = unfused.prepare(gpu()).unwrap();
+        let prepared = prepare(&request, &out, &lse, self.cope.as_ref().map(|_| &sum)).unwrap();
         gpu().submit(|pass| prepared.record(pass)).unwrap();
         let read = |view: &View| wide(&gpu().read_blocking(view).unwrap());
         let gate_sum = if self.cope.is_some() { read(&sum) } else { Vec::new() };

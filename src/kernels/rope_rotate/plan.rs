@@ -121,17 +121,9 @@ impl Job {
 
     /// The vector path if every word of four channels lies on its own, whole.
     fn lane(&self) -> Lane {
-        let by_fours = |layout: Layout| {
-            let [batch, tokens, heads, channels] = layout.shape();
-            let steps = [batch, tokens, heads].into_iter().zip(layout.strides());
-            steps.filter(|&(extent, _)| extent > 1).all(|(_, stride)| stride.is_multiple_of(4))
-                && layout.offset().is_multiple_of(4)
-                && layout.strides()[3] == 1
-                && channels.is_multiple_of(4)
-        };
         let mut tensors = Tensor::DATA.into_iter().filter_map(|tensor| self.layout(tensor));
         let pairs_by_fours = self.pairs.is_multiple_of(4) && self.first_channel.is_multiple_of(4);
-        if pairs_by_fours && tensors.all(by_fours) { Lane::Four } else { Lane::One }
+        if pairs_by_fours && tensors.all(|layout| layout.is_in_fours()) { Lane::Four } else { Lane::One }
     }
 
     /// Words of a head to copy along: none in place, where they stay.

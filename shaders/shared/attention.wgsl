@@ -1,0 +1,58 @@
+// What the fused attention kernels are told. Logits are counted in doublings: a natural logit times log2 e, so that
+// exp2 alone serves softmax and gates.
+
+const LOG2_E = 1.4426950408889634;
+const LN_2 = 0.6931471805599453;
+// At or below this a logit is masked; those that are masked lie well below it, so that exp2 makes nothing of them.
+const MASKED_DOUBLINGS = MASKED * LOG2_E;
+const HIDDEN = -2e30;
+
+struct Params {
+    q: Place,
+    k: Place,
+    v: Place,
+    out: Place,
+    query: Place,
+    embeddings: Place, // its tokens are channels, its channels are positions
+    gate_keys: Place,
+    keep: Place,
+    bias: Place,
+    key_ranges: Place,
+    gate_sum: Place,
+    gate_sum_out: Place,
+    lse: Place,
+    z: Place,
+    logits: Place,
+    gates: Place,
+    counts: Place,
+    partials: Place,
+    tokens: u32,
+    keys: u32,
+    heads: u32,
+    first_head: u32, // of these query heads, counted from the first one of the first key head here
+    group: u32,      // query heads to a key head
+    channels: u32,
+    value_channels: u32,
+    last_position: u32, // positions - 1
+    // Query t sees keys from visible_start + t to visible_end + t, behind the row's last key if from_row_end is 1.
+    visible_start: i32,
+    visible_end: i32,
+    from_row_end: i32,
+    range_starts: u32, // whether key ranges have a start
+    scale: f32,      // times log2 e
+    bias_scale: f32, // times log2 e
+    splits: u32,
+    run: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+
+// The keys that a query sees by where they stand, among those that its row of the batch has: from x to before y.
+fn span(range: vec2<i32>, token: u32) -> vec2<i32> {
+    let by = i32(token) + range.y * params.from_row_end;
+    return vec2(max(range.x, params.visible_start + by), min(range.y, params.visible_end + by));
+}
+
+fn key_head(head: u32) -> u32 {
+    return (params.first_head + head) / params.group;
+}

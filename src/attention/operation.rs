@@ -1,0 +1,141 @@
+//! What attention on a device reads and writes, and whether its buffers go together.
+
+use super::{Attention, AttentionShape, Gates, expect};
+use crate::gpu::{Gpu, Prepared, View};
+use crate::kernels::grid::Limits;
+use crate::kernels::plan::{Plan, Scratch};
+use crate::kernels::region::Region;
+use crate::kernels::step::{Operand, Step, Tensor, expect_keys};
+use crate::{ElementType, Error, Result};
+
+/// A request and where its results go.
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    pub attention: Attention<View>,
+    pub output: View,
+    pub lse: Option<View>,
+    pub gate_sum: Option<View>,
+    pub scratch: Option<View>,
+}
+
+impl Operation {
+    pub(crate) fn new(attention: &Attention<View>, output: &View) -> Self {
+        Self { attention: attention.clone(), output: output.clone(), lse: None, gate_sum: None, scratch: None }
+    }
+
+    /// How many f32 elements of scratch memory are enough.
+    pub(crate) fn scratch_elements(&self, gpu: &Gpu, steps: impl StepsOf) -> Result<usize> {
+        let shape = self.check_shapes()?;
+        Ok(plan(gpu, &shape, 0, steps)?.scratch_elements())
+    }
+
+    /// Checks everything and prepares the steps that a region of the queries takes.
+    pub(crate) fn prepare(&self, gpu: &Gpu, steps: impl StepsOf) -> Result<Prepared> {
+        let shape = self.check_shapes()?;
+        self.check_buffers()?;
+        if shape.batch * shape.tokens * shape.heads == 0 {
+            return Ok(Prepared::nothing());
+        }
+        let plan = plan(gpu, &shape, self.scratch.as_ref().map_or(0, |scratch| scratch.layout().offset()), steps)?;
+        let scratch = match &self.scratch {
+            Some(scratch) => self.check_scratch(&plan, scratch).map(|()| scratch.clone())?,
+            None => plan.allocate(gpu)?,
+        };
+        let given: Vec<_> = self.given().into_iter().map(|(tensor, _, view)| (tensor, view)).collect();
+        plan.prepare(gpu, |tensor| {
+            given.iter().find(|(given, _)| *given == tensor).map_or(scratch.buffer(), |(_, view)| view.buffer())
+        })
+    }
+
+    /// All views, with their arguments' names.
+    fn given(&self) -> Vec<(Tensor, &'static str, &View)> {
+        self.read().into_iter().chain(self.written()).collect()
+    }
+
+    fn read(&self) -> Vec<(Tensor, &'static str, &View)> {
+        let Attention { q, k, v, keep, bias, key_ranges, cope, .. } = &self.attention;
+        let mut read = vec![(Tensor::Query, "q", q), (Tensor::Keys, "k", k), (Tensor::Values, "v", v)];
+        read.extend(keep.iter().map(|view| (Tensor::Keep, "keep", view)));
+        read.extend(bias.iter().map(|view| (Tensor::Bias, "bias", view)));
+        read.extend(key_ranges.iter().map(|view| (Tensor::KeyRanges, "key_ranges", view)));
+        if let Some(cope) = cope {
+            read.push((Tensor::PositionEmbeddings, "position_embeddings", &cope.position_embeddings));
+            read.extend(cope.query.iter().map(|view| (Tensor::ContextualQuery, "cope.query", view)));
+            read.extend(cope.gate_sum.iter().map(|view| (Tensor::GateSum, "cope.gate_sum", view)));
+            if let Gates::Keys(keys) = &cope.gates {
+                read.push((Tensor::GateKeys, "cope.gates", keys));
+            }
+        }
+        read
+    }
+
+    pub(crate) fn written(&self) -> Vec<(Tensor, &'static str, &View)> {
+        let mut written = vec![(Tensor::Output, "output", &self.output)];
+        written.extend(self.lse.iter().map(|view| (Tensor::Lse, "lse", view)));
+        written.extend(self.gate_sum.iter().map(|view| (Tensor::GateSumOut, "gate_sum", view)));
+        written
+    }
+
+    fn check_shapes(&self) -> Result<AttentionShape> {
+        let shape = self.attention.shape()?;
+        let rows = [shape.batch, shape.tokens, shape.heads];
+        let of = |channels| [rows[0], rows[1], rows[2], channels];
+        expect("output", &self.output, of(shape.value_channels))?;
+        if let Some(lse) = &self.lse {
+            expect("lse", lse, of(1))?;
+        }
+        if let Some(sum) = &self.gate_sum {
+            expect("gate_sum", sum, of(2))?;
+            if self.attention.cope.is_none() {
+                return Err(Error::Tensor {
+                    argument: "gate_sum".into(),
+                    was: "given without contextual position encoding".into(),
+                    may_be: "left out".into(),
+                });
+            }
+        }
+        expect_keys("k", shape.keys)?;
+        Ok(shape)
+    }
+
+    fn check_buffers(&self) -> Result<()> {
+        for (tensor, name, view) in self.read() {
+            let element = match tensor {
+                Tensor::Keep | Tensor::KeyRanges => ElementType::I32,
+                _ => ElementType::F32,
+            };
+            view.expect_read(name, element)?;
+        }
+        let written = self.written();
+        for (i, (_, name, view)) in written.iter().enumerate() {
+            view.expect_written(name)?;
+            for (_, other, read) in self.read() {
+                view.expect_other_buffer(name, read, other)?;
+            }
+            for (_, other, also_written) in &written[i + 1..] {
+                view.expect_apart(name, also_written, other)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_scratch(&self, plan: &Plan, scratch: &View) -> Result<()> {
+        plan.expect_scratch(scratch)?;
+        self.given().into_iter().try_for_each(|(_, name, view)| scratch.expect_other_buffer("scratch", view, name))
+    }
+}
+
+/// The steps that a region of the queries takes, with scratch memory of its own.
+pub(crate) trait StepsOf: Fn(&AttentionShape, &Region, &mut Scratch) -> Result<Vec<Step>> {}
+
+impl<F: Fn(&AttentionShape, &Region, &mut Scratch) -> Result<Vec<Step>>> StepsOf for F {}
+
+fn plan(gpu: &Gpu, shape: &AttentionShape, first: usize, steps: impl StepsOf) -> Result<Plan> {
+    let whole = Region { batch: 0..shape.batch, tokens: 0..shape.tokens, heads: 0..shape.heads };
+    Plan::new(whole, Limits::from(gpu.limits()), first, |region, scratch| steps(shape, region, scratch))
+}
+
+/// A region of a tensor that may be absent.
+pub(super) fn of(region: &Region, tensor: Tensor, view: Option<&View>) -> Result<Option<Operand>> {
+    view.map(|view| Ok((tensor, region.of(view.layout())?))).transpose()
+}

@@ -1,0 +1,9 @@
+//! Fused attention, on the device that `VK_DRIVER_FILES` (or wgpu's own variables) choose, against the f64 reference.
+
+#[path = "../cope/case.rs"]
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+mod fused;
+#[path = "../cope/request.rs"]
+mod request;
