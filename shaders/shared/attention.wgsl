@@ -41,11 +41,14 @@ struct Params {
     range_starts: u32, // whether key ranges have a start
     scale: f32,      // times log2 e
     bias_scale: f32, // times log2 e
-    splits: u32,
-    run: u32,
+    splits: u32, // of the keys
+    run: u32,    // keys to an invocation of a split, a multiple of four
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
+
+// Whether the bias is part of what gates are made from.
+override GATES_SEE_BIAS: bool = true;
 
 // The keys that a query sees by where they stand, among those that its row of the batch has: from x to before y.
 fn span(range: vec2<i32>, token: u32) -> vec2<i32> {
@@ -55,4 +58,16 @@ fn span(range: vec2<i32>, token: u32) -> vec2<i32> {
 
 fn key_head(head: u32) -> u32 {
     return (params.first_head + head) / params.group;
+}
+
+// Logits of four keys or of four queries, and what is masked among them.
+fn hide(seen: vec4<bool>, logits: vec4<f32>) -> vec4<f32> {
+    return select(vec4(HIDDEN), logits, seen & (logits > vec4(MASKED_DOUBLINGS)));
+}
+
+// How much a key counts: the sigmoid of its logit, split by sign so that nothing overflows, and 0 for a masked one.
+fn gates(logits: vec4<f32>, gate_logits: vec4<f32>) -> vec4<f32> {
+    let e = exp2(-abs(gate_logits));
+    let sigmoid = select(e, vec4(1.0), gate_logits >= vec4(0.0)) / (1.0 + e);
+    return select(vec4(0.0), sigmoid, logits > vec4(MASKED_DOUBLINGS));
 }

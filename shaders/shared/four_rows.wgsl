@@ -1,8 +1,5 @@
 // Four queries at once, as the components of vectors: what each sees, its softmax so far, and how far it has counted.
 
-// Whether the bias is part of what gates are made from.
-override GATES_SEE_BIAS: bool = true;
-
 struct FourRows {
     token: vec4<u32>,
     head: vec4<u32>,
@@ -61,17 +58,6 @@ fn biases(rows: FourRows, batch: u32, key: u32) -> vec4<f32> {
     );
     // A mask may be f32's lowest number, of which there are no more doublings.
     return max(natural, vec4(MASKED)) * LOG2_E;
-}
-
-fn hide(seen: vec4<bool>, logits: vec4<f32>) -> vec4<f32> {
-    return select(vec4(HIDDEN), logits, seen & (logits > vec4(MASKED_DOUBLINGS)));
-}
-
-// How much a key counts: the sigmoid of its logit, split by sign so that nothing overflows, and 0 for a masked one.
-fn gates(logits: vec4<f32>, gate_logits: vec4<f32>) -> vec4<f32> {
-    let e = exp2(-abs(gate_logits));
-    let sigmoid = select(e, vec4(1.0), gate_logits >= vec4(0.0)) / (1.0 + e);
-    return select(vec4(0.0), sigmoid, logits > vec4(MASKED_DOUBLINGS));
 }
 
 fn weigh(rows: ptr<private, FourRows>, logits: vec4<f32>) -> Weights {

@@ -4,11 +4,14 @@ use super::operation::{Operation, of};
 use super::{Attention, AttentionShape, Gates};
 use crate::Result;
 use crate::gpu::{Gpu, Prepared, View};
-use crate::kernels::attention_rows;
 use crate::kernels::fused::{Cope, GateSource, Job};
 use crate::kernels::plan::Scratch;
 use crate::kernels::region::Region;
 use crate::kernels::step::{Step, Tensor};
+use crate::kernels::{attention_decode, attention_rows};
+
+/// Up to this many queries the work is split over keys, so that all of the device has something to do.
+const FEW_QUERIES: usize = 4;
 
 /// Attention on the device in memory that grows with the number of tokens, not with its square, with contextual position
 /// encoding or without.
@@ -75,6 +78,9 @@ impl Fused {
 
     fn steps(&self, gpu: &Gpu, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
         let job = self.job(shape, region, scratch)?;
+        if shape.tokens <= FEW_QUERIES {
+            return attention_decode::steps(&job, region, scratch, gpu.is_software());
+        }
         Ok(vec![attention_rows::step(&job, gpu.has_subgroups())])
     }
 

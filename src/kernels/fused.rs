@@ -122,7 +122,7 @@ const BINDINGS: [Binding; 18] = {
         binding(2, "lse", ReadWrite),
         binding(14, "z", ReadWrite),
         binding(15, "logits", ReadWrite),
-        binding(16, "gates", ReadWrite),
+        binding(16, "stored_gates", ReadWrite),
         binding(17, "counts", ReadWrite),
         binding(18, "partials", ReadWrite),
     ]

@@ -1,5 +1,6 @@
 //! One file per shader: its bindings, its parameters, its grid. Pure planning, testable without a device.
 
+pub(crate) mod attention_decode;
 pub(crate) mod attention_rows;
 pub(crate) mod attention_scores;
 pub(crate) mod attention_values;

@@ -1,6 +1,6 @@
 //! Every kind of request, small, so that kernels compile quickly.
 
-use crate::case::Both;
+use crate::case::{Both, assert_near};
 use crate::common::Random;
 use crate::request::{Cope, Request, Source, TOLERANCE, assert_same};
 use phasor::Layout;
@@ -8,7 +8,10 @@ use phasor::attention::Standing;
 
 #[track_caller]
 fn assert_agrees(request: &Request, what: &str) {
-    assert_same(what, &request.fused(), &request.reference(), TOLERANCE, request.k.layout.shape()[1]);
+    let expected = request.reference();
+    assert_same(what, &request.fused(), &expected, TOLERANCE, request.k.layout.shape()[1]);
+    // Nobody asks for sums: counting may stop at the last position.
+    assert_near(what, &request.fused_output(), &expected.out, TOLERANCE);
 }
 
 #[test]
@@ -87,6 +90,29 @@ fn contextual_attention_in_every_variant() {
             let bias = Both::new(bias.values, bias.layout);
             let cope = Cope { gates_see_bias, ..cope.clone() };
             assert_agrees(&Request { bias: Some(bias), ..with(cope) }, "bias");
+        }
+    }
+}
+
+#[test]
+fn few_queries_over_many_keys() {
+    let mut random = Random::new(4);
+    for ([heads, kv_heads, channels], tokens) in [([2, 2, 8], 1), ([6, 2, 8], 1), ([4, 4, 6], 3), ([3, 1, 20], 4)] {
+        let (batch, keys) = (2, 2300);
+        let plain = Request::random(&mut random, [batch, tokens, keys], [heads, kv_heads, channels]);
+        let causal = Request { causal: true, ..plain.clone() };
+        let at = |shape| Layout::contiguous(shape).unwrap();
+        let ranges = Both::new(vec![3.0, 900.0, 0.0, 2299.0], at([batch, 1, 1, 2]));
+        let padded = Request { key_ranges: Some(ranges), standing: Standing::RowLast, ..causal.clone() };
+        let windowed = Request { window: Some(1500), ..padded.clone() };
+        let cope = Cope::new(Both::random(&mut random, [1, channels, 1, 70], 0.3));
+        let gate_keys = Both::random(&mut random, [batch, keys, kv_heads, channels], 1.0);
+        for request in [plain, causal, padded, windowed] {
+            assert_agrees(&request, "plain");
+            let contextual = |cope: Cope| Request { cope: Some(cope), ..request.clone() };
+            assert_agrees(&contextual(cope.clone()), "contextual");
+            assert_agrees(&contextual(Cope { gates: Source::Values, ..cope.clone() }), "values");
+            assert_agrees(&contextual(Cope { gates: Source::Keys(gate_keys.clone()), ..cope.clone() }), "keys");
         }
     }
 }

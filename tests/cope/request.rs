@@ -139,6 +139,11 @@ impl Request {
         })
     }
 
+    /// The output alone.
+    pub fn fused_output(&self) -> Vec<f64> {
+        self.run(|attention, out, _, _| Fused::new(attention, out).prepare(gpu())).out
+    }
+
     /// On the device; gate sums only with contextual position encoding.
     fn run(
         &self,

@@ -1,0 +1,42 @@
+// Sums of gates of a split's keys, for each row, and the gates themselves: positions are made of them when all splits to
+// the right are known.
+@group(0) @binding(16) var<storage, read_write> stored_gates: array<vec4<f32>>; // (B, T, H, S), fours of keys
+@group(0) @binding(17) var<storage, read_write> counts: array<f32>;             // (B, T, H, splits, {whole, fraction})
+
+var<workgroup> sh_counts: array<Count, WG_SIZE>;
+var<private> whole: vec4<u32>;
+var<private> fraction: vec4<f32>;
+
+fn begin_counts() {
+    whole = vec4(0u);
+    fraction = vec4(0.0);
+}
+
+fn count_gates(task: Task, row: Row, r: u32, four: u32, gates: vec4<f32>) {
+    stored_gates[place(params.gates, task.batch, row.token, row.head) / 4u + four] = gates;
+    // Four gates have a whole part too.
+    let sum = fraction[r] + (gates.x + gates.y) + (gates.z + gates.w);
+    let carry = floor(sum);
+    whole[r] += u32(carry);
+    fraction[r] = sum - carry;
+}
+
+fn store_counts(task: Task, lane: u32) {
+    for (var r = 0u; r < ROWS; r++) {
+        sh_counts[lane] = Count(whole[r], fraction[r]);
+        workgroupBarrier();
+        for (var half = WG_SIZE / 2u; half > 0u; half /= 2u) {
+            if (lane < half) {
+                sh_counts[lane] = add(sh_counts[lane], sh_counts[lane + half]);
+            }
+            workgroupBarrier();
+        }
+        let row = row_of(task, r);
+        if (lane == 0u && row.exists) {
+            let at = place(params.counts, task.batch, row.token, row.head) + 2u * task.split;
+            counts[at] = f32(sh_counts[0].whole);
+            counts[at + 1u] = sh_counts[0].fraction;
+        }
+        workgroupBarrier();
+    }
+}

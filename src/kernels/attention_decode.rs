@@ -1,0 +1,181 @@
+//! `shaders/attention_decode_scores.wgsl`, `attention_decode_values.wgsl`, `attention_decode_merge.wgsl`: attention of few
+//! queries, split over keys.
+
+use super::cope_logits;
+use super::fused::{GateSource, Job, Options, Split, bindings};
+use super::modules::{self, Module};
+use super::plan::Scratch;
+use super::region::Region;
+use super::step::{Step, WORKGROUP};
+use crate::Result;
+use crate::gpu::Shader;
+
+const SCORES: Module =
+    Module { name: "attention_decode_scores", wgsl: include_str!("../../shaders/attention_decode_scores.wgsl") };
+const VALUES: Module =
+    Module { name: "attention_decode_values", wgsl: include_str!("../../shaders/attention_decode_values.wgsl") };
+const MERGE: Module =
+    Module { name: "attention_decode_merge", wgsl: include_str!("../../shaders/attention_decode_merge.wgsl") };
+
+/// Keys to an invocation on a device that is a CPU, where a workgroup's own costs weigh more than idle cores, and on a
+/// GPU.
+const RUN_ON_CPU: usize = 16;
+const RUN_ON_GPU: usize = 4;
+
+/// What makes one variant differ from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Variant {
+    options: Options,
+    /// Four queries to a workgroup, or one.
+    fours: bool,
+    gates: Option<Gates>,
+    gates_see_bias: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Gates {
+    Logits,
+    Keys,
+    Values,
+}
+
+impl Variant {
+    fn new(job: &Job) -> Self {
+        let [_, tokens, ..] = job.q.1.shape();
+        Self {
+            options: job.options(),
+            fours: tokens * job.group > 1,
+            gates: job.cope.map(|cope| match cope.gates {
+                GateSource::Logits => Gates::Logits,
+                GateSource::Keys(_) => Gates::Keys,
+                GateSource::Values => Gates::Values,
+            }),
+            gates_see_bias: job.cope.is_none_or(|cope| cope.gates_see_bias),
+        }
+    }
+
+    fn rows(self) -> usize {
+        if self.fours { 4 } else { 1 }
+    }
+
+    /// Composes a shader: the modules whose choice names it, and which of the bindings it uses.
+    fn shader(self, kernel: Module, chosen: &[Module], names: &[(&str, bool)], see_bias: bool) -> Shader {
+        let shared = [modules::PLACE, modules::MASKED, modules::COUNT, modules::ATTENTION];
+        let chosen_names: Vec<_> = chosen.iter().map(|module| module.name).collect();
+        let texts: Vec<_> = shared.iter().chain(chosen).chain([&kernel]).map(|module| module.wgsl).collect();
+        Shader {
+            name: format!("{}.{}", kernel.name, chosen_names.join(".")),
+            wgsl: Shader::compose(&texts),
+            constants: vec![("WG_SIZE", WORKGROUP.into()), ("GATES_SEE_BIAS", f64::from(u8::from(see_bias)))],
+            bindings: bindings(names),
+            workgroup: [WORKGROUP, 1, 1],
+        }
+    }
+
+    fn rows_module(self) -> Module {
+        if self.fours { modules::DECODE_FOUR } else { modules::DECODE_ONE }
+    }
+
+    fn scores(self) -> Shader {
+        let gates = match self.gates {
+            Some(Gates::Keys) => modules::GATES_FROM_KEYS,
+            Some(Gates::Values) => modules::GATES_FROM_VALUES,
+            Some(Gates::Logits) | None => modules::GATES_FROM_LOGITS,
+        };
+        let contextual = self.gates.is_some();
+        let counts = if contextual { modules::DECODE_COUNTS } else { modules::DECODE_NO_COUNTS };
+        let [keep, bias, key_range] = self.options.of_logits();
+        let words = self.options.of_words();
+        self.shader(
+            SCORES,
+            &[words, modules::DECODE_ROWS, self.rows_module(), keep, bias, key_range, gates, counts],
+            &[
+                ("q", true),
+                ("k", true),
+                ("v", self.gates == Some(Gates::Values)),
+                ("gate_keys", self.gates == Some(Gates::Keys)),
+                ("keep", self.options.keep),
+                ("bias", self.options.bias),
+                ("key_ranges", self.options.key_ranges),
+                ("logits", true),
+                ("stored_gates", contextual),
+                ("counts", contextual),
+            ],
+            self.gates_see_bias,
+        )
+    }
+
+    fn values(self) -> Shader {
+        let contextual = self.gates.is_some();
+        let positions = if contextual { modules::DECODE_CONTEXTUAL } else { modules::DECODE_PLAIN };
+        let [.., key_range] = self.options.of_logits();
+        let [gate_sum, _] = self.options.of_counts();
+        let words = self.options.of_words();
+        self.shader(
+            VALUES,
+            &[words, modules::DECODE_ROWS, self.rows_module(), key_range, gate_sum, positions],
+            &[
+                ("v", true),
+                ("key_ranges", self.options.key_ranges),
+                ("gate_sum", contextual && self.options.gate_sum),
+                ("logits", true),
+                ("stored_gates", contextual),
+                ("counts", contextual),
+                ("z", contextual),
+                ("partials", true),
+            ],
+            true,
+        )
+    }
+
+    fn merge(self) -> Shader {
+        let counts = if self.options.gate_sum_out { modules::MERGE_COUNTS } else { modules::MERGE_NO_COUNTS };
+        let [gate_sum, gate_sum_out] = self.options.of_counts();
+        let (words, lse) = (self.options.of_words(), self.options.of_lse());
+        self.shader(
+            MERGE,
+            &[words, lse, gate_sum, gate_sum_out, counts],
+            &[
+                ("out", true),
+                ("lse", self.options.lse),
+                ("gate_sum", self.options.gate_sum && self.options.gate_sum_out),
+                ("gate_sum_out", self.options.gate_sum_out),
+                ("counts", self.options.gate_sum_out),
+                ("partials", true),
+            ],
+            true,
+        )
+    }
+}
+
+/// Scores, values and the merge of a job over a region.
+pub(crate) fn steps(job: &Job, region: &Region, scratch: &mut Scratch, software: bool) -> Result<Vec<Step>> {
+    let [batch, tokens, heads, _] = job.q.1.shape();
+    let [_, keys, kv_heads, _] = job.k.1.shape();
+    let (_, words) = job.words();
+    let variant = Variant::new(job);
+    let workgroup = WORKGROUP as usize;
+    let most = if software { RUN_ON_CPU } else { RUN_ON_GPU };
+    let run = keys.div_ceil(workgroup).next_multiple_of(4).clamp(4, most);
+    let splits = keys.div_ceil(workgroup * run).max(1);
+    let contextual = job.cope.is_some();
+    let mut take = |wanted: bool, channels: usize| wanted.then(|| scratch.take(region.shape(channels))).transpose();
+    let fours_of_keys = keys.next_multiple_of(4).max(4);
+    let split = Split {
+        logits: take(true, fours_of_keys)?,
+        gates: take(contextual, fours_of_keys)?,
+        counts: take(contextual, 2 * splits)?,
+        partials: take(true, 4 * splits * (words + 1))?,
+        splits,
+        run,
+    };
+    let tasks = (tokens * job.group).div_ceil(variant.rows());
+    let grid = [splits, kv_heads, batch * tasks];
+    let z = job.cope.map(|cope| cope_logits::step(cope.query.unwrap_or(job.q), cope.embeddings, cope.z));
+    let parts = [
+        job.step(variant.scores(), split, grid),
+        job.step(variant.values(), split, grid),
+        job.step(variant.merge(), split, [tokens, heads, batch]),
+    ];
+    Ok(z.into_iter().chain(parts).collect())
+}
