@@ -4,10 +4,13 @@
 //! the field by its path in the file. A key that nothing reads is a warning, since files carry all sorts of keys, but a
 //! misspelt one should not go unnoticed.
 
+mod hugging_face;
 mod law;
+mod layer;
 mod notes;
 mod object;
 mod spec;
 
+pub use layer::{LayerRope, ModelRope};
 pub use notes::Source;
 pub use spec::Spec;

@@ -37,7 +37,7 @@ pub use plain::Plain;
 pub use proportional::Proportional;
 pub use query_scale::QueryScale;
 pub use turn::Turn;
-pub use yarn::{Magnitude, Yarn};
+pub use yarn::{Magnitude, Yarn, mscale};
 
 use crate::{Error, Result};
 
