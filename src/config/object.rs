@@ -126,6 +126,11 @@ impl<'a> Object<'a> {
         Ok(None)
     }
 
+    /// The list of finite numbers under a key.
+    pub fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>> {
+        self.typed(key, "a list of finite numbers", |value| value.as_array()?.iter().map(number).collect())
+    }
+
     /// The list of numbers above 0 under a key.
     pub fn positives(&self, key: &str) -> Result<Option<Vec<f64>>> {
         self.typed(key, "a list of finite numbers above 0", |value| value.as_array()?.iter().map(positive).collect())

@@ -7,6 +7,9 @@ use super::{FULL, File, LINEAR, SLIDING};
 use crate::config::layer::check_layers;
 use crate::{Error, Result};
 
+/// A base for each layer.
+pub(super) const BASES: &str = "layer_rope_theta";
+
 /// What tells the ropes of a model apart.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kind {
@@ -14,6 +17,8 @@ pub(super) struct Kind {
     pub layer_type: Option<String>,
     /// Whether the layer's place lets it rotate.
     pub rotates: bool,
+    /// The layer's own base, where the file lists one for each.
+    pub base: Option<f64>,
 }
 
 impl File<'_> {
@@ -25,12 +30,20 @@ impl File<'_> {
             None => self.cycle()?,
         };
         let types = self.layer_types(layers)?;
-        let rotating = self.rotating_layers(layers)?;
+        let bases = self.config.numbers(BASES)?;
+        let rotating = match &bases {
+            // Granite's files write 0 for a layer without rope.
+            Some(bases) => Some(bases.iter().map(|&base| base != 0.0).collect()),
+            None => self.rotating_layers(layers)?,
+        };
+        self.check_bases(bases.as_deref().unwrap_or_default())?;
+        self.check_length(BASES, bases.as_ref().map(Vec::len), layers)?;
         self.check_length("layer_types", types.as_ref().map(Vec::len), layers)?;
         self.check_length("no_rope_layers", rotating.as_ref().map(Vec::len), layers)?;
-        let kind = |i| Kind {
+        let kind = |i: usize| Kind {
             layer_type: types.as_ref().and_then(|types: &Vec<String>| types.get(i).cloned()),
             rotates: rotating.as_ref().and_then(|rotating| rotating.get(i).copied()).unwrap_or(true),
+            base: bases.as_ref().and_then(|bases| bases.get(i).copied()).filter(|&base| base != 0.0),
         };
         Ok(((0..layers as usize).map(kind).collect(), stated.is_some()))
     }
@@ -59,6 +72,13 @@ impl File<'_> {
             _ => 1,
         };
         order.checked_mul(places).filter(|&cycle| cycle <= LONGEST).ok_or_else(unknown)
+    }
+
+    fn check_bases(&self, bases: &[f64]) -> Result<()> {
+        match bases.iter().find(|&&base| base != 0.0 && base <= 1.0) {
+            Some(bad) => Err(Error::setting(self.config.path(BASES), bad, "numbers above 1, or 0 for no rope")),
+            None => Ok(()),
+        }
     }
 
     /// A list that there is must have something for each layer.

@@ -162,9 +162,9 @@ impl<'a> Model<'a> {
         match self.0 {
             "gpt_oss" | "openai_privacy_filter" => Some(64),
             _ if self.is_mla() => Some(if matches!(self.0, "axk2" | "minicpm3") { 32 } else { 64 }),
-            "afmoe" | "cohere2_moe" | "cwm" | "ernie4_5" | "glm" | "glm4" | "helium" | "hy_v3" | "internlm3"
-            | "laguna" | "lfm3" | "llama4" | "mellum" | "minimax_m2" | "minimax_m3_vl" | "ministral3"
-            | "paddleocr_vl" | "qwen3" | "qwen3_vl" | "seed_oss" | "solar_open" => Some(128),
+            "afmoe" | "cwm" | "ernie4_5" | "glm" | "glm4" | "helium" | "hy_v3" | "internlm3" | "laguna" | "lfm3"
+            | "llama4" | "mellum" | "minimax_m2" | "minimax_m3_vl" | "ministral3" | "paddleocr_vl" | "qwen3"
+            | "qwen3_vl" | "seed_oss" | "solar_open" => Some(128),
             "mimo_v2_flash" => Some(192),
             "gemma" | "gemma2" | "gemma3" | "gemma3n" | "gemma4" | "gemma4_unified" | "qwen3_5" | "qwen3_5_moe"
             | "qwen3_next" | "t5gemma" | "t5gemma2" | "vaultgemma" => Some(256),
@@ -198,7 +198,6 @@ impl<'a> Model<'a> {
                 | "longcat_flash"
                 | "minicpm3"
                 | "mistral4"
-                | "mistral_large4"
                 | "youtu"
         )
     }
@@ -224,7 +223,6 @@ impl<'a> Model<'a> {
             | "codegen"
             | "cohere"
             | "cohere2"
-            | "cohere2_moe"
             | "deepseek_v2"
             | "deepseek_v3"
             | "deepseek_v32"
@@ -246,7 +244,6 @@ impl<'a> Model<'a> {
             | "llama4"
             | "longcat_flash"
             | "mistral4"
-            | "mistral_large4"
             | "moonshine"
             | "moonshine_streaming"
             | "roformer"
@@ -260,7 +257,7 @@ impl<'a> Model<'a> {
         match self.0 {
             "gemma2" | "gpt_oss" | "t5gemma" | "vaultgemma" => Layers::FullEvery(2),
             "ultrabert" => Layers::FullEvery(3),
-            "afmoe" | "cohere2" | "cohere2_moe" | "exaone4" | "exaone_moe" | "olmo3" => Layers::FullEvery(4),
+            "afmoe" | "cohere2" | "exaone4" | "exaone_moe" | "olmo3" => Layers::FullEvery(4),
             "gemma3n" => Layers::FullEvery(5),
             "gemma3" | "gemma4" | "gemma4_unified" | "t5gemma2" => Layers::FullEvery(6),
             "modernbert" | "modernbert-decoder" => Layers::FullFirst(3),
@@ -284,8 +281,8 @@ impl<'a> Model<'a> {
     /// The layers that do not rotate.
     pub fn nope(self) -> NoPe {
         match self.0 {
-            "llama4" | "mistral_large4" | "smollm3" => NoPe::Every(4),
-            "afmoe" | "cohere2" | "cohere2_moe" => NoPe::FullAttention,
+            "llama4" | "smollm3" => NoPe::Every(4),
+            "afmoe" | "cohere2" => NoPe::FullAttention,
             "exaone4" | "exaone_moe" => NoPe::FullAttentionBesideSliding,
             "bloom" | "gpt2" | "gpt_neo" | "jamba" | "kimi_linear" | "mamba" | "mamba2" | "mpt" | "nemotron_h"
             | "opt" | "t5" => NoPe::Everywhere,

@@ -1,7 +1,7 @@
 //! The rope of one kind of layer.
 
 use super::candidates::Candidates;
-use super::kinds::Kind;
+use super::kinds::{BASES, Kind};
 use super::models::{AxisPattern, NoPe};
 use super::{FULL, File, LINEAR, SLIDING, Settings};
 use crate::config::LayerRope;
@@ -37,7 +37,7 @@ impl<'a> File<'a> {
         let head_dim = self.head_dim(layer_type, notes)?;
         let share = self.partial_rotary_factor(rope, head_dim, notes)?;
         let around = Around {
-            base: self.base(rope, layer_type, notes)?,
+            base: self.base(rope, kind, notes)?,
             partial_rotary_factor: share,
             max_position_embeddings: self.max_position_embeddings()?,
             original_max_position_embeddings: self.original_context()?,
@@ -161,9 +161,12 @@ impl<'a> File<'a> {
         self.config.count_of(keys)?.ok_or_else(missing)
     }
 
-    fn base(&self, rope: &Object, layer_type: Option<&str>, notes: &mut Notes) -> Result<f64> {
+    fn base(&self, rope: &Object, kind: &Kind, notes: &mut Notes) -> Result<f64> {
         let config = &self.config;
-        let sliding = layer_type == Some(SLIDING);
+        if let Some(base) = kind.base {
+            return Ok(notes.source("rope_theta", base, config.path(BASES)));
+        }
+        let sliding = kind.layer_type.as_deref() == Some(SLIDING);
         let compressed = self.model.rotates_the_end() && !sliding;
         let mut found = Candidates::default();
         found.offer(rope, "rope_theta", rope.base("rope_theta")?);
