@@ -473,10 +473,13 @@ fn partial_rotation() {
 #[test]
 fn classes_know_their_base() {
     let theta = |model_type: &str| {
-        let model = read_quietly(&json!({"model_type": model_type, "head_dim": 64, "num_hidden_layers": 12}));
+        let config = json!({"model_type": model_type, "head_dim": 64, "num_hidden_layers": 12});
+        let model = read_quietly(&config);
         let full = model.layer_type("full_attention").or_else(|_| model.layer(0)).unwrap().law.clone();
         match full {
             Law::Plain(plain) => plain.base,
+            Law::Llama3(llama) => llama.base,
+            Law::Yarn(yarn) => yarn.base,
             other => panic!("{other:?}"),
         }
     };
@@ -546,4 +549,15 @@ fn without_a_number_of_layers_their_order_goes_on() {
     assert_eq!(layer(&model, 12).layer_type.as_deref(), Some("sliding_attention"));
     let uniform = read_quietly(&json!({"model_type": "llama", "head_dim": 64}));
     assert_eq!(layer(&uniform, 1000).head_dim, 64);
+}
+
+#[test]
+fn numbers_that_only_python_has() {
+    let text = r#"{"model_type": "llama", "head_dim": 64, "time_step_limit": [0.0, Infinity, -Infinity, NaN],
+        "chat": "say \"NaN\", then Infinity \\", "rope_theta": 2e4}"#;
+    assert_eq!(ModelRope::from_hugging_face(text).unwrap().layer(0).unwrap().law, Plain::new(2e4).into());
+    for word in ["NaN", "Infinity", "-Infinity"] {
+        let error = ModelRope::from_hugging_face(&text.replace("2e4", word)).unwrap_err().to_string();
+        assert!(error.contains("rope_theta") && error.contains(word), "{error}");
+    }
 }

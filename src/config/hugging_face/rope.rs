@@ -12,7 +12,7 @@ use crate::frequencies::{Axes, Law, Magnitude, QueryScale, mscale};
 use crate::{Error, Pairing, Result, Rotary};
 
 /// Types of layers without queries and keys to rotate.
-const WITHOUT_ROPE: [&str; 5] = [LINEAR, "conv", "mamba", "mamba2", "recurrent"];
+const WITHOUT_ROPE: [&str; 7] = [LINEAR, "conv", "mamba", "mamba2", "mlp", "moe", "recurrent"];
 
 /// The base of DeepSeek V4's layers with compression.
 const COMPRESS_THETA: f64 = 160_000.0;
@@ -164,6 +164,7 @@ impl<'a> File<'a> {
     fn base(&self, rope: &Object, kind: &Kind, notes: &mut Notes) -> Result<f64> {
         let config = &self.config;
         if let Some(base) = kind.base {
+            rope.pass_over(&["rope_theta"]);
             return Ok(notes.source("rope_theta", base, config.path(BASES)));
         }
         let sliding = kind.layer_type.as_deref() == Some(SLIDING);
