@@ -10,7 +10,7 @@ mod view;
 
 pub use adapter::adapters;
 pub use prepared::Prepared;
-pub use shader::{Access, Binding, Shader};
+pub use shader::{Access, Binding, Shader, shaders};
 pub use view::View;
 
 pub(crate) use prepared::{Dispatch, Slot};

@@ -46,3 +46,16 @@ impl Shader {
         modules.join("\n")
     }
 }
+
+/// Every finished shader that phasor can ask a device to run, for use from JavaScript or C++ and for checks: each text
+/// with the constants of a common case, and with those of a case that needs all of its branches.
+///
+/// ```
+/// for shader in phasor::gpu::shaders() {
+///     println!("{}: {} bindings", shader.name, shader.bindings.len());
+/// }
+/// ```
+#[must_use]
+pub fn shaders() -> Vec<Shader> {
+    crate::kernels::all()
+}

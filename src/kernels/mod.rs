@@ -4,3 +4,11 @@ pub(crate) mod grid;
 pub(crate) mod modules;
 pub(crate) mod rope_rotate;
 pub(crate) mod rope_table;
+
+use crate::gpu::Shader;
+
+/// Every finished shader, each text once with the constants of a common case and once with those of a case that needs
+/// all of its branches.
+pub(crate) fn all() -> Vec<Shader> {
+    rope_table::all().chain(rope_rotate::all()).collect()
+}

@@ -68,6 +68,11 @@ pub(crate) fn shader(lane: Lane, from_buffer: bool) -> Shader {
     }
 }
 
+/// Every variant.
+pub(crate) fn all() -> impl Iterator<Item = Shader> {
+    [Lane::One, Lane::Four].into_iter().flat_map(|lane| [false, true].map(|from_buffer| shader(lane, from_buffer)))
+}
+
 /// One dispatch for as many rows as the device's grid reaches.
 pub(crate) fn plan(rows: Rows, pairs: usize, lane: Lane, scale: f32, limits: Limits) -> Vec<Part> {
     let lanes = (pairs / lane.pairs()) as u32;
