@@ -186,9 +186,8 @@ fn bindings_are_those_of_the_text() {
 fn no_shader_calls_what_drivers_get_wrong() {
     let text_calls = |text: &str, name: &str| {
         let code: String = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect();
-        code.match_indices(&format!("{name}(")).any(|(at, _)| {
-            !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
-        })
+        code.match_indices(&format!("{name}("))
+            .any(|(at, _)| !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_'))
     };
     assert!(text_calls("let y = sin(x);", "sin") && !text_calls("cos_sin(x) // sin(x)", "sin"));
     for shader in shaders() {
