@@ -5,7 +5,7 @@ fn cos_sin(lane: u32, lanes: u32, row: i32) -> CosSin {
     // The host checks every row that it knows. One that a buffer names and the table lacks leaves its token as it is.
     let n_rows = arrayLength(&table) / (2u * lanes);
     if (POSITIONS && u32(row) >= n_rows) {
-        return CosSin(Lane(1.0), Lane(0.0));
+        return CosSin(Lane(1.0 / params.cos_scale), Lane(0.0));
     }
     let ix = u32(row) * 2u * lanes + lane;
     return CosSin(table[ix], table[ix + lanes]);

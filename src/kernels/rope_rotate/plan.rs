@@ -6,6 +6,9 @@ use crate::kernels::modules::Lane;
 use crate::{Layout, Pairing, Result};
 use std::ops::Range;
 
+/// Turns of a loop that every device completes: lavapipe ends any loop after 65,535 of them, without a word.
+const LONGEST_LOOP: usize = 1 << 15;
+
 /// A rotation, told without buffers. All layouts have the same batch and tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
@@ -58,7 +61,7 @@ impl Job {
         };
         // A processor's core wants long runs of work with one angle, a GPU wants many invocations in flight. Heads that
         // lie too far apart to be bound together are taken one by one.
-        let (cut, parts) = plan(if software { usize::MAX } else { 4 }).or_else(|_| plan(1))?;
+        let (cut, parts) = plan(if software { LONGEST_LOOP } else { 4 }).or_else(|_| plan(1))?;
         let variant = Variant {
             data: job.data,
             angles: job.angles,
@@ -238,7 +241,10 @@ impl Planner {
                 self.split(&left, parts)?;
                 self.split(&right, parts)
             }
-            None => self.limits.expect_binding(&format!("one head of {} in one token", largest.name()), bytes),
+            None => {
+                self.limits.expect_groups("the channels of one head", part.groups[0])?;
+                self.limits.expect_binding(&format!("one head of {} in one token", largest.name()), bytes)
+            }
         }
     }
 
