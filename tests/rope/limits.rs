@@ -111,8 +111,8 @@ fn what_no_binding_can_hold_is_refused_with_the_numbers() -> phasor::Result<()> 
     let spread = View::new(q.buffer(), q.element(), Layout::strided([1, 1, 1, 64], [0, 0, 0, 128], 0)?)?;
     let error = rope.prepare(&Rotate::in_place(&spread)).expect_err("32 KiB do not fit");
     limited(error, &["one head of q in one token", "32260 bytes", "1024 bytes"]);
-    let error = rope.table(0, 3).map(|_| ()).expect_err("a table is not split");
-    limited(error, &["the table", "1536 bytes", "1024 bytes"]);
+    let error = rope.table(0, 5).map(|_| ()).expect_err("a table is not split");
+    limited(error, &["the table", "1280 bytes", "1024 bytes"]);
     let many = gpu.upload_positions(&[0; 300], [1, 300])?;
     assert!(matches!(rope.table_for(&many), Err(Error::Limit { .. })));
     Case { channels: 8, rotary_dim: 8, ..Case::default() }.run(&gpu).map(|_| ()).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Memory};
 use crate::common::{gpu, gpu_with};
-use phasor::frequencies::Plain;
+use phasor::frequencies::{Frequencies, Plain};
 use phasor::{ElementType, Error, Gpu, Layout, Pairing, Positions, Rope, Rotate, View};
 
 /// The result is an error of this variant, and its message says these words.
@@ -73,7 +73,7 @@ fn uploads_and_reads() -> phasor::Result<()> {
     assert_refused!(gpu().upload_positions(&[0; 5], [2, 2]), Tensor, "shape", "4 elements", "5 elements");
     assert_refused!(zeros([1, 1 << 20, 1 << 20, 1 << 10]), Limit, "max_buffer_size", "4503599627370496 bytes", "up to");
     assert_refused!(zeros([1 << 62, 1, 1, 1]), Limit, "max_buffer_size", "up to");
-    assert_refused!(zeros([usize::MAX, 1, 1, 1]), Tensor, "fits");
+    assert_refused!(zeros([usize::MAX, 2, 1, 1]), Tensor, "shape", "fits");
     let positions = gpu().upload_positions(&[1, 2], [1, 2])?;
     assert_refused!(gpu().read_blocking(&positions), Tensor, "view", "i32", "f32");
     let unreadable = view(&buffer(gpu(), wgpu::BufferUsages::STORAGE), ElementType::F32, [1, 1, 8, 8])?;
@@ -83,11 +83,16 @@ fn uploads_and_reads() -> phasor::Result<()> {
 }
 
 #[test]
+fn frequencies_of_nothing() {
+    assert_refused!(Frequencies::new(Vec::new(), 1.0), Setting, "inv_freq", "empty", "one number or more");
+}
+
+#[test]
 fn tables() -> phasor::Result<()> {
     let rope = rope()?;
     assert_refused!(rope.table(i32::MAX, 2), Position, "tokens", "2 from position 2147483647", "2147483647");
     assert_refused!(rope.table(0, usize::MAX), Position, "tokens", "from position 0");
-    assert_refused!(rope.table(i32::MIN, 1 << 32), Limit, "max_storage_buffer_binding_size", "bytes");
+    assert_refused!(rope.table(i32::MIN, 1 << 32), Position, "tokens", "4294967296", "4294967295");
     assert_refused!(rope.table(0, i32::MAX as usize), Limit, "max_storage_buffer_binding_size", "the table");
     let floats = zeros([1, 4, 1, 1])?;
     assert_refused!(rope.table_for(&floats), Tensor, "positions", "f32", "i32");
