@@ -6,7 +6,7 @@ fn cos_sin(lane: u32, lanes: u32, position: LaneI) -> CosSin {
     let row = u32(first_of(position));
     let n_rows = arrayLength(&table) / (2u * lanes);
     if (POSITIONS && row >= n_rows) {
-        return CosSin(Lane(1.0), Lane(0.0));
+        return CosSin(Lane(1.0 / params.cos_scale), Lane(0.0));
     }
     let ix = row * 2u * lanes + lane;
     return CosSin(table[ix], table[ix + lanes]);

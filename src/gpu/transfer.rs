@@ -14,7 +14,7 @@ impl Gpu {
     /// [`Error::Limit`] if the device allows no buffer of that size, [`Error::OutOfMemory`] if it has no room.
     pub fn zeros(&self, element: ElementType, shape: [usize; 4]) -> Result<View> {
         let layout = Layout::contiguous(shape)?;
-        let buffer = self.tensor_buffer(layout.elements() as u64 * element.bytes() as u64, false)?;
+        let buffer = self.tensor_buffer((layout.elements() as u64).saturating_mul(element.bytes() as u64), false)?;
         View::new(&buffer, element, layout)
     }
 
@@ -79,15 +79,14 @@ impl Gpu {
 
     /// A buffer for at least this many bytes: never empty, and in whole words, as bindings and copies want it.
     pub(crate) fn tensor_buffer(&self, bytes: u64, mapped_at_creation: bool) -> Result<wgpu::Buffer> {
-        let size = bytes.next_multiple_of(4).max(4);
         let limit = self.limits().max_buffer_size;
-        if size > limit {
+        let Some(size) = bytes.max(4).checked_next_multiple_of(4).filter(|&size| size <= limit) else {
             return Err(Error::Limit {
                 limit: "max_buffer_size".into(),
-                was: format!("{size} bytes"),
+                was: format!("{bytes} bytes"),
                 may_be: format!("up to {limit} bytes on this device"),
             });
-        }
+        };
         self.guarded("a tensor's buffer", size, |device| {
             device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("phasor tensor"),

@@ -64,6 +64,18 @@ impl Limits {
         })
     }
 
+    /// Refuses work of one dimension that takes more groups than the device starts.
+    pub(crate) fn expect_groups(self, argument: &str, groups: u32) -> Result<()> {
+        if groups <= self.groups {
+            return Ok(());
+        }
+        Err(Error::Limit {
+            limit: "max_compute_workgroups_per_dimension".into(),
+            was: format!("{groups} groups for {argument}"),
+            may_be: format!("up to {} groups on this device", self.groups),
+        })
+    }
+
     /// Refuses a binding that is larger than the device allows.
     pub(crate) fn expect_binding(self, argument: &str, bytes: u64) -> Result<()> {
         if bytes <= self.binding {

@@ -52,6 +52,11 @@ pub(crate) fn lane(pairs: usize) -> Lane {
     if pairs.is_multiple_of(4) { Lane::Four } else { Lane::One }
 }
 
+/// Groups side by side for the lanes of one row.
+pub(crate) fn groups_of_a_row(pairs: usize, lane: Lane) -> u32 {
+    ((pairs / lane.pairs()) as u32).div_ceil(WORKGROUP[0])
+}
+
 /// Bytes of a table.
 pub(crate) fn bytes(rows: u32, pairs: usize) -> u64 {
     u64::from(rows) * 2 * pairs as u64 * 4
@@ -90,7 +95,6 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
 
 /// One dispatch for as many rows as the device's grid reaches.
 pub(crate) fn plan(rows: Rows, pairs: usize, lane: Lane, scale: f32, limits: Limits) -> Vec<Part> {
-    let lanes = (pairs / lane.pairs()) as u32;
     let positions = rows.positions.unwrap_or_default();
     let at_once = limits.groups.saturating_mul(WORKGROUP[1]);
     (0..rows.rows)
@@ -109,7 +113,7 @@ pub(crate) fn plan(rows: Rows, pairs: usize, lane: Lane, scale: f32, limits: Lim
                 position_axis: positions.axis,
                 _pad: [0; 3],
             };
-            (params, [lanes.div_ceil(WORKGROUP[0]), (end - first_row).div_ceil(WORKGROUP[1]), 1])
+            (params, [groups_of_a_row(pairs, lane), (end - first_row).div_ceil(WORKGROUP[1]), 1])
         })
         .collect()
 }

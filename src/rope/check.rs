@@ -102,16 +102,21 @@ impl Rotate {
         let rows = self.operands().filter_map(|(_, operand)| Some(operand.rows.as_ref()?.numbers(self.rows())));
         for numbers in positions.into_iter().chain(rows) {
             numbers.check()?;
-            let clash = used.iter().find(|used| used.written && used.view.buffer() == numbers.view.buffer());
-            if let Some(clash) = clash {
-                return Err(Error::Overlap {
-                    argument: numbers.argument.into(),
-                    other: clash.argument.clone(),
-                    may_be: "in another buffer: one dispatch may not read and write the same one".into(),
-                });
-            }
+            expect_unwritten(numbers.argument, numbers.view, used)?;
         }
-        Ok(())
+        self.table.as_ref().map_or(Ok(()), |table| expect_unwritten("table", table.view(), used))
+    }
+}
+
+/// Refuses to read from a buffer that the same dispatch writes.
+fn expect_unwritten(argument: &str, view: &View, used: &[Used<'_>]) -> Result<()> {
+    match used.iter().find(|used| used.written && used.view.buffer() == view.buffer()) {
+        Some(clash) => Err(Error::Overlap {
+            argument: argument.into(),
+            other: clash.argument.clone(),
+            may_be: "in another buffer: one dispatch may not read and write the same one".into(),
+        }),
+        None => Ok(()),
     }
 }
 

@@ -69,7 +69,13 @@ impl Rope {
                 may_be: format!("up to position {}", i32::MAX),
             });
         };
-        let rows = Rows { rows: tokens as u32, start, start_step: 1, positions: None };
+        // All i32 positions at once are one row more than a u32 counts.
+        let rows = u32::try_from(tokens).map_err(|_| Error::Position {
+            argument: "tokens".into(),
+            was: tokens.to_string(),
+            may_be: format!("up to {} at once", u32::MAX),
+        })?;
+        let rows = Rows { rows, start, start_step: 1, positions: None };
         self.table_of(rows, None, Serves::Range(start.into()..end))
     }
 
@@ -111,8 +117,9 @@ impl Rope {
     fn table_of(&self, rows: Rows, positions: Option<Slot<'_>>, serves: Serves) -> Result<RopeTable> {
         let limits = Limits::from(self.gpu.limits());
         limits.expect_binding("the table", rope_table::bytes(rows.rows, self.pairs()))?;
-        let view = self.gpu.zeros(ElementType::F32, [rows.rows as usize, 2, 1, self.pairs()])?;
         let lane = rope_table::lane(self.pairs());
+        limits.expect_groups("one row of the table", rope_table::groups_of_a_row(self.pairs(), lane))?;
+        let view = self.gpu.zeros(ElementType::F32, [rows.rows as usize, 2, 1, self.pairs()])?;
         let dispatches: Vec<_> = rope_table::plan(rows, self.pairs(), lane, self.attention_factor as f32, limits)
             .into_iter()
             .map(|(params, groups)| {

@@ -6,6 +6,9 @@ use crate::kernels::modules::Lane;
 use crate::{ElementType, Layout, Pairing, Result};
 use std::ops::Range;
 
+/// Turns of a loop that every device completes: lavapipe ends any loop after 65,535 of them, without a word.
+const LONGEST_LOOP: usize = 1 << 15;
+
 /// A rotation, told without buffers. All layouts have the same batch and tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
@@ -76,7 +79,7 @@ impl Job {
         let invocations = (job.pairs / lane.pairs()).saturating_mul(q_heads).saturating_mul(batch * tokens);
         let heads_at_once = match software {
             // A processor's core wants long runs of work with one angle: one head at a time takes half as long again.
-            true => q_heads,
+            true => LONGEST_LOOP,
             // A GPU wants some hundred thousand invocations in flight; only beyond that do they share angles.
             false => (invocations >> 17).clamp(1, 8),
         };
@@ -199,7 +202,7 @@ struct Cut {
 impl Cut {
     /// From the lanes of a head and the rows, the numbers of heads, and how many of q an invocation should turn.
     fn new([lanes, rows]: [usize; 2], [q_heads, k_heads]: [usize; 2], at_once: usize, limits: Limits) -> Self {
-        let groups = q_heads.div_ceil(at_once.max(1)).max(1);
+        let groups = q_heads.div_ceil(at_once.max(1)).max(k_heads.div_ceil(LONGEST_LOOP)).max(1);
         Self {
             q_group: q_heads.div_ceil(groups),
             k_group: k_heads.div_ceil(groups),
@@ -287,7 +290,10 @@ impl Planner {
                 self.split(&left, parts)?;
                 self.split(&right, parts)
             }
-            None => self.limits.expect_binding(&format!("one head of {} in one token", largest.name()), bytes),
+            None => {
+                self.limits.expect_groups("the channels of one head", part.groups[0])?;
+                self.limits.expect_binding(&format!("one head of {} in one token", largest.name()), bytes)
+            }
         }
     }
 
