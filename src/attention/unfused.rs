@@ -110,8 +110,8 @@ impl Unfused {
         }
         let lse = of(region, Tensor::Lse, self.lse.as_ref())?;
         steps.push(softmax::step(logits, lse));
-        let v = (Tensor::Values, region.of_keys(self.attention.v.layout(), shape.group())?);
-        let output = (Tensor::Output, region.of(self.output.layout())?);
+        let v = Operand::of(Tensor::Values, &self.attention.v, |all| region.of_keys(all, shape.group()))?;
+        let output = Operand::of(Tensor::Output, &self.output, |all| region.of(all))?;
         steps.extend(attention_values::steps(logits, v, output, scores.first_head, scores.group));
         Ok(steps)
     }
@@ -125,8 +125,8 @@ impl Unfused {
     ) -> Result<Job> {
         let group = shape.group();
         Ok(Job {
-            q: (Tensor::Query, region.of(self.attention.q.layout())?),
-            k: (tensor, region.of_keys(keys.layout(), group)?),
+            q: Operand::of(Tensor::Query, &self.attention.q, |all| region.of(all))?,
+            k: Operand::of(tensor, keys, |all| region.of_keys(all, group))?,
             logits,
             keep: of(region, Tensor::Keep, self.attention.keep.as_ref())?,
             bias: of(region, Tensor::Bias, self.attention.bias.as_ref())?,
@@ -167,8 +167,9 @@ impl Unfused {
             Some(query) => (Tensor::ContextualQuery, query),
             None => (Tensor::Query, &self.attention.q),
         };
-        let query = (query_tensor, region.of(query.layout())?);
-        let embeddings = (Tensor::PositionEmbeddings, region.of_embeddings(cope.position_embeddings.layout())?);
+        let query = Operand::of(query_tensor, query, |all| region.of(all))?;
+        let embeddings =
+            Operand::of(Tensor::PositionEmbeddings, &cope.position_embeddings, |all| region.of_embeddings(all))?;
         let gate_sum = of(region, Tensor::GateSum, cope.gate_sum.as_ref())?;
         let gate_sum_out = of(region, Tensor::GateSumOut, self.gate_sum.as_ref())?;
         let at = scratch.take(region.shape(shape.keys))?;
@@ -232,15 +233,20 @@ impl Unfused {
 
     fn check_buffers(&self) -> Result<()> {
         for (tensor, name, view) in self.read() {
-            let element = match tensor {
-                Tensor::Keep | Tensor::KeyRanges => ElementType::I32,
-                _ => ElementType::F32,
-            };
-            view.expect_read(name, element)?;
+            match tensor {
+                Tensor::Keep | Tensor::KeyRanges => view.expect_element(name, ElementType::I32)?,
+                Tensor::GateSum => view.expect_element(name, ElementType::F32)?,
+                _ => view.expect_floats(name)?,
+            }
+            view.expect_usage(name, wgpu::BufferUsages::STORAGE)?;
         }
         let written = self.written();
-        for (i, (_, name, view)) in written.iter().enumerate() {
+        for (i, (tensor, name, view)) in written.iter().enumerate() {
             view.expect_written(name)?;
+            // Statistics are exact whatever the output is stored as.
+            if *tensor != Tensor::Output {
+                view.expect_element(name, ElementType::F32)?;
+            }
             for (_, other, read) in self.read() {
                 view.expect_other_buffer(name, read, other)?;
             }
@@ -259,5 +265,5 @@ impl Unfused {
 
 /// A region of a tensor that may be absent.
 fn of(region: &Region, tensor: Tensor, view: Option<&View>) -> Result<Option<Operand>> {
-    view.map(|view| Ok((tensor, region.of(view.layout())?))).transpose()
+    view.map(|view| Operand::of(tensor, view, |all| region.of(all))).transpose()
 }

@@ -14,6 +14,7 @@ pub(crate) mod rope_rotate;
 pub(crate) mod rope_table;
 pub(crate) mod softmax;
 pub(crate) mod step;
+pub(crate) mod words;
 
 use crate::gpu::Shader;
 
@@ -22,11 +23,11 @@ use crate::gpu::Shader;
 pub(crate) fn all() -> Vec<Shader> {
     rope_table::all()
         .chain(rope_rotate::all())
-        .chain([cope_logits::shader()])
+        .chain(cope_logits::all())
         .chain(cope_positions::all())
         .chain(cope_interpolate::all())
         .chain(attention_scores::all())
         .chain(softmax::all())
-        .chain([attention_values::shader()])
+        .chain(attention_values::all())
         .collect()
 }

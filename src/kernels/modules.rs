@@ -1,5 +1,7 @@
 //! The pieces that kernels share, by name. A kernel's finished text is its pieces one after the other.
 
+use crate::Pairing;
+
 /// Declares a constant for each file in `shaders/shared`.
 macro_rules! shared {
     ($($name:ident = $file:literal;)*) => {
@@ -23,15 +25,13 @@ shared! {
     BIAS_BUFFER = "bias_buffer";
     BIAS_NONE = "bias_none";
     COUNT = "count";
-    DATA_COPY = "data_copy";
-    DATA_COPY_Q = "data_copy_q";
-    DATA_IN_PLACE = "data_in_place";
-    DATA_ONE = "data_one";
     FOUR_TOKENS = "four_tokens";
     GATE_SUM_BUFFER = "gate_sum_buffer";
     GATE_SUM_NONE = "gate_sum_none";
     GATE_SUM_OUT_BUFFER = "gate_sum_out_buffer";
     GATE_SUM_OUT_NONE = "gate_sum_out_none";
+    HALVES_LANE1 = "halves_lane1";
+    HALVES_LANE4 = "halves_lane4";
     KEEP_BUFFER = "keep_buffer";
     KEEP_NONE = "keep_none";
     KEY_RANGE_BUFFER = "key_range_buffer";
@@ -42,10 +42,14 @@ shared! {
     LSE_NONE = "lse_none";
     MASKED = "masked";
     PAIRS = "pairs";
+    PAIRS_HALF_SPLIT = "pairs_half_split";
+    PAIRS_INTERLEAVED = "pairs_interleaved";
     PLACE = "place";
-    POSITIONS_BUFFER = "positions_buffer";
+    POSITIONS_LANE1 = "positions_lane1";
+    POSITIONS_LANE4 = "positions_lane4";
     POSITIONS_NONE = "positions_none";
-    STORE_F32 = "store_f32";
+    ROWS_BUFFER = "rows_buffer";
+    ROWS_NONE = "rows_none";
     TURN = "turn";
 }
 
@@ -68,6 +72,23 @@ impl Lane {
         match self {
             Self::One => LANE1,
             Self::Four => LANE4,
+        }
+    }
+
+    /// How a lane's two words hold its pairs.
+    pub(crate) fn pairing(self, pairing: Pairing) -> Module {
+        match (self, pairing) {
+            (Self::Four, Pairing::Interleaved) => PAIRS_INTERLEAVED,
+            _ => PAIRS_HALF_SPLIT,
+        }
+    }
+
+    /// Where positions come from: a buffer, or nowhere.
+    pub(crate) fn positions(self, from_buffer: bool) -> Module {
+        match (self, from_buffer) {
+            (_, false) => POSITIONS_NONE,
+            (Self::One, true) => POSITIONS_LANE1,
+            (Self::Four, true) => POSITIONS_LANE4,
         }
     }
 }

@@ -128,8 +128,9 @@ impl Request {
     pub fn unfused(&self) -> Attended {
         let request = self.over(Both::view, Both::i32_view);
         let shape = self.q.layout.shape();
-        let zeros = |channels| gpu().zeros(ElementType::F32, [shape[0], shape[1], shape[2], channels]).unwrap();
-        let (out, lse, sum) = (zeros(self.v.layout.shape()[3]), zeros(1), zeros(2));
+        let zeros = |element, channels| gpu().zeros(element, [shape[0], shape[1], shape[2], channels]).unwrap();
+        let out = zeros(self.q.element, self.v.layout.shape()[3]);
+        let (lse, sum) = (zeros(ElementType::F32, 1), zeros(ElementType::F32, 2));
         let mut unfused = Unfused::new(&request, &out).lse(&lse);
         if self.cope.is_some() {
             unfused = unfused.gate_sum(&sum);

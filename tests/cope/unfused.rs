@@ -5,7 +5,7 @@ use crate::common::{Golden, Random, gpu, gpu_with};
 use crate::request::{Cope, Request, Source, TOLERANCE, assert_same};
 use phasor::attention::{Attention, ContextualPe, Standing, Unfused};
 use phasor::reference::{Attended, attention_merge};
-use phasor::{ElementType, Error, Layout, View};
+use phasor::{ContextualBias, ElementType, Error, Layout, View, reference};
 
 #[test]
 fn smollm2s_attention() {
@@ -48,9 +48,7 @@ fn masks_and_biases_from_buffers() {
     for heads in HEADS {
         let plain = Request::random(&mut random, [batch, tokens, keys], heads);
         for shape in [[batch, tokens, heads[0], keys], [1, tokens, 1, keys], [batch, 1, 1, keys]] {
-            let mut keep = Both::filled(shape, 0.0);
-            keep.wide.iter_mut().for_each(|keep| *keep = f64::from(random.below(3).min(1) as u8));
-            keep.values = keep.wide.iter().map(|&keep| keep as f32).collect();
+            let keep = Both::whole(&mut random, shape, 3);
             let bias = Both::random(&mut random, shape, 2.0);
             Request { keep: Some(keep.clone()), ..plain.clone() }.assert_agrees("keep", TOLERANCE);
             Request { keep: Some(keep), bias: Some(bias), causal: true, ..plain.clone() }
@@ -101,6 +99,33 @@ fn contextual_attention_in_every_variant() {
             let cope = Cope { gates_see_bias, ..cope.clone() };
             Request { bias: Some(bias), ..with(cope) }.assert_agrees("bias", TOLERANCE);
         }
+    }
+}
+
+/// Tensors in 16 bits: the answer for the rounded numbers, itself rounded.
+#[test]
+fn tensors_stored_in_halves() {
+    let mut random = Random::new(9);
+    // Outputs are averages of values of up to 2, and f16 keeps 11 bits of a number, bf16 8.
+    for (element, unit) in [(ElementType::F16, 2f64.powi(-11)), (ElementType::BF16, 2f64.powi(-8))] {
+        let Request { q, k, v, .. } = Request::random(&mut random, [2, 7, 9], [4, 2, 5]);
+        let mut request = Request::new(q.stored(element), k.stored(element), v.stored(element));
+        request.bias = Some(Both::random(&mut random, [1, 7, 4, 9], 1.0).stored(element));
+        request.cope = Some(Cope::new(Both::random(&mut random, [1, 5, 1, 4], 0.3).stored(element)));
+        let (got, expected) = (request.unfused(), request.reference());
+        assert_near("out", &got.out, &expected.out, 2.0 * unit + TOLERANCE);
+        assert_near("lse", &got.lse, &expected.lse, TOLERANCE);
+
+        let logits = Both::random(&mut random, [1, 3, 2, 9], 2.0).stored(element);
+        let query = Both::random(&mut random, [1, 3, 2, 5], 1.0).stored(element);
+        let embeddings = Both::random(&mut random, [1, 5, 2, 4], 0.3).stored(element);
+        let output = gpu().zeros(element, [1, 3, 2, 9]).unwrap();
+        let bias = ContextualBias::new(&query.view(), &logits.view(), &embeddings.view(), &output);
+        let prepared = bias.prepare(gpu()).unwrap();
+        gpu().submit(|pass| prepared.record(pass)).unwrap();
+        let exact = reference::cope(&query.tensor(), &logits.tensor(), &embeddings.tensor()).unwrap();
+        let largest = exact.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+        assert_near("bias", &wide(&gpu().read_blocking(&output).unwrap()), &exact, largest * unit + TOLERANCE);
     }
 }
 
