@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn regions_share_their_scratch() -> Result<()> {
-        let cut = plan(Limits { binding: 10 << 10, ..LIMITS }, 0)?;
+        let cut = plan(Limits { binding: 6 << 10, ..LIMITS }, 0)?;
         assert_eq!(cut.steps.len(), 4, "a row of the batch and two heads each");
         assert_eq!(cut.scratch_end, 40 * 2 * 16 + 40 * 2);
         let few_groups = plan(Limits { groups: 3, ..LIMITS }, 0)?;
