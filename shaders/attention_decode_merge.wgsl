@@ -34,7 +34,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 values += weight * partials[split_at + word];
             }
         }
-        store_out(place(params.out, batch, token, head), word, select(vec4(0.0), values / max(sum, 1.0), some));
+        store_out_word(place(params.out, batch, token, head), word, select(vec4(0.0), values / max(sum, 1.0), some));
         if (word == 0u) {
             store_lse(batch, token, head, select(MASKED, (largest + log2(max(sum, 1.0))) * LN_2, some));
         }

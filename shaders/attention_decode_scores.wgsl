@@ -72,7 +72,7 @@ fn products_with_k(task: Task, q_at: vec4<u32>, keys: vec4<u32>) -> PerRow {
     let w = place(params.k, task.batch, keys.w, task.key_head);
     var sums = PerRow();
     for (var word = 0u; word < (params.channels + 3u) / 4u; word++) {
-        sums = add_products(sums, q_at, word, mat4x4(load_k(x, word), load_k(y, word), load_k(z_, word), load_k(w, word)));
+        sums = add_products(sums, q_at, word, mat4x4(k_word(x, word), k_word(y, word), k_word(z_, word), k_word(w, word)));
     }
     return sums;
 }

@@ -115,10 +115,10 @@ fn sum_values(task: Task, lane: u32) {
             for (var four = begin + share; four < end; four += shares) {
                 let keys = keys_of(task, four);
                 let values = mat4x4(
-                    load_v(place(params.v, task.batch, keys.x, task.key_head), word),
-                    load_v(place(params.v, task.batch, keys.y, task.key_head), word),
-                    load_v(place(params.v, task.batch, keys.z, task.key_head), word),
-                    load_v(place(params.v, task.batch, keys.w, task.key_head), word),
+                    v_word(place(params.v, task.batch, keys.x, task.key_head), word),
+                    v_word(place(params.v, task.batch, keys.y, task.key_head), word),
+                    v_word(place(params.v, task.batch, keys.z, task.key_head), word),
+                    v_word(place(params.v, task.batch, keys.w, task.key_head), word),
                 );
                 sums = add_values(sums, rows_at, four, values);
             }

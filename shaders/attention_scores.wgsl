@@ -34,13 +34,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> q: array<Word>;           // (B, T, H, D)
-@group(0) @binding(2) var<storage, read> k: array<Word>;           // (B, S, Hk, D)
 @group(0) @binding(3) var<storage, read_write> logits: array<f32>; // (B, T, H, S)
-
-fn load_q(ix: u32) -> f32 {
-    return decode(q[ix]);
-}
 
 fn sees(batch: u32, token: u32, head: u32, key: u32) -> bool {
     let range = key_range(batch);
@@ -80,7 +74,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         let k_ix = place(params.k, batch, key, (params.first_head + head) / params.group);
         for (var c = 0u; c < params.channels; c++) {
             let ix = rows + c * params.q.channel;
-            product += vec4(load_q(ix.x), load_q(ix.y), load_q(ix.z), load_q(ix.w)) * decode(k[k_ix + c * params.k.channel]);
+            let q = vec4(load_q(ix.x), load_q(ix.y), load_q(ix.z), load_q(ix.w));
+            product += q * load_k(k_ix + c * params.k.channel);
         }
         product *= params.scale;
     }

@@ -26,12 +26,6 @@ struct Params {
 @group(0) @binding(0) var<uniform> params: Params;
 // Only read; writable since it lies in a scratch buffer.
 @group(0) @binding(1) var<storage, read_write> weights: array<f32>; // (B, T, H, S)
-@group(0) @binding(2) var<storage, read> v: array<Word>;            // (B, S, Hk, D)
-@group(0) @binding(3) var<storage, read_write> out: array<Word>;    // (B, T, H, D)
-
-fn load_out(ix: u32) -> f32 {
-    return decode(out[ix]);
-}
 
 @compute @workgroup_size(WG_SIZE)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -52,12 +46,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var key = params.first_key; key < params.end_key; key++) {
         let ix = rows + key * params.weights.channel;
         let weight = vec4(weights[ix.x], weights[ix.y], weights[ix.z], weights[ix.w]);
-        let value = decode(v[v_ix + key * params.v.token]);
+        let value = load_v(v_ix + key * params.v.token);
         // A value that a query does not weigh may be anything, even no number.
         sum += select(weight * value, vec4(0.0), weight == vec4(0.0));
     }
-    out[out_ix.x] = encode(sum.x);
-    out[out_ix.y] = encode(sum.y);
-    out[out_ix.z] = encode(sum.z);
-    out[out_ix.w] = encode(sum.w);
+    store_out(out_ix.x, sum.x);
+    store_out(out_ix.y, sum.y);
+    store_out(out_ix.z, sum.z);
+    store_out(out_ix.w, sum.w);
 }

@@ -26,7 +26,6 @@ struct Params {
 // Only read; writable since they may lie in one scratch buffer with what is written.
 @group(0) @binding(1) var<storage, read_write> positions: array<u32>; // (B, T, H, S)
 @group(0) @binding(2) var<storage, read_write> z: array<f32>;         // (B, T, H, N)
-@group(0) @binding(3) var<storage, read_write> out: array<Word>;      // (B, T, H, S)
 
 @compute @workgroup_size(WG_SIZE)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -46,11 +45,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let bias = params.scale * (below + w * (above - below));
     let out_ix = place(params.out, batch, token, head) + key * params.out.channel;
     if (!ADD) {
-        out[out_ix] = encode(bias);
+        store_out(out_ix, bias);
         return;
     }
-    let logit = decode(out[out_ix]);
+    let logit = load_out(out_ix);
     if (logit > MASKED) {
-        out[out_ix] = encode(logit + bias);
+        store_out(out_ix, logit + bias);
     }
 }

@@ -19,13 +19,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> query: array<Word>;               // (B, T, H, D)
-@group(0) @binding(2) var<storage, read> position_embeddings: array<Word>; // (D, 1 or H, N)
-@group(0) @binding(3) var<storage, read_write> z: array<f32>;              // (B, T, H, N)
-
-fn load_query(ix: u32) -> f32 {
-    return decode(query[ix]);
-}
+@group(0) @binding(3) var<storage, read_write> z: array<f32>; // (B, T, H, N)
 
 @compute @workgroup_size(WG_SIZE)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -42,7 +36,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var c = 0u; c < params.channels; c++) {
         let ix = rows + c * params.query.channel;
         let q = vec4(load_query(ix.x), load_query(ix.y), load_query(ix.z), load_query(ix.w));
-        sum += q * decode(position_embeddings[column + c * params.embeddings.token]);
+        sum += q * load_position_embeddings(column + c * params.embeddings.token);
     }
     let out = four_tokens(params.z, batch, head, first, params.tokens) + position * params.z.channel;
     z[out.x] = sum.x;

@@ -25,8 +25,6 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-// Only read; writable since it may lie in one scratch buffer with what is written.
-@group(0) @binding(1) var<storage, read_write> logits: array<Word>;   // (B, T, H, S)
 @group(0) @binding(2) var<storage, read_write> positions: array<u32>; // (B, T, H, S)
 
 var<workgroup> sh_counts: array<Count, WG_SIZE>;
@@ -35,7 +33,7 @@ fn gate_of(ix: u32, key: u32) -> f32 {
     if (key >= params.keys) {
         return 0.0;
     }
-    return gate(decode(logits[ix + key * params.logits.channel]));
+    return gate(load_logits(ix + key * params.logits.channel));
 }
 
 fn fixed_point(position: Count) -> u32 {

@@ -1,13 +1,13 @@
 //! Contextual position encoding on the device, in its readable form: a kernel for each part of the formula.
 
+use crate::Result;
 use crate::attention::{check_position_embeddings, expect};
 use crate::gpu::{Gpu, Prepared, View};
 use crate::kernels::grid::Limits;
 use crate::kernels::plan::Plan;
 use crate::kernels::region::Region;
-use crate::kernels::step::{Tensor, expect_keys};
+use crate::kernels::step::{Operand, Tensor, expect_keys};
 use crate::kernels::{cope_interpolate, cope_logits, cope_positions};
-use crate::{ElementType, Result};
 
 /// The bias that contextual position encoding (Golovneva et al., 2024) adds to attention's logits.
 ///
@@ -105,10 +105,11 @@ impl ContextualBias {
         let [batch, tokens, heads, keys] = self.logits.shape();
         let whole = Region { batch: 0..batch, tokens: 0..tokens, heads: 0..heads };
         Plan::new(whole, Limits::from(gpu.limits()), first, |region, scratch| {
-            let logits = (Tensor::Logits, region.of(self.logits.layout())?);
-            let query = (Tensor::ContextualQuery, region.of(self.query.layout())?);
-            let output = (Tensor::Output, region.of(self.output.layout())?);
-            let embeddings = (Tensor::PositionEmbeddings, region.of_embeddings(self.position_embeddings.layout())?);
+            let logits = Operand::of(Tensor::Logits, &self.logits, |all| region.of(all))?;
+            let query = Operand::of(Tensor::ContextualQuery, &self.query, |all| region.of(all))?;
+            let output = Operand::of(Tensor::Output, &self.output, |all| region.of(all))?;
+            let embeddings =
+                Operand::of(Tensor::PositionEmbeddings, &self.position_embeddings, |all| region.of_embeddings(all))?;
             let at = scratch.take(region.shape(keys))?;
             let z = scratch.take(region.shape(positions))?;
             Ok(vec![
@@ -132,12 +133,13 @@ impl ContextualBias {
 
     fn check(&self) -> Result<()> {
         self.check_shapes()?;
-        self.query.expect_read("query", ElementType::F32)?;
-        self.logits.expect_read("logits", ElementType::F32)?;
-        self.position_embeddings.expect_read("position_embeddings", ElementType::F32)?;
+        self.query.expect_floats("query")?;
+        self.logits.expect_floats("logits")?;
+        self.position_embeddings.expect_floats("position_embeddings")?;
         self.output.expect_written("output")?;
         // Logits are read before the bias is written, element by element.
-        let in_place = self.output.buffer() == self.logits.buffer() && self.output.layout() == self.logits.layout();
+        let same = |view: &View| (view.buffer().clone(), view.layout(), view.element());
+        let in_place = same(&self.output) == same(&self.logits);
         if !in_place {
             self.output.expect_apart("output", &self.logits, "logits")?;
         }

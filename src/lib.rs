@@ -27,6 +27,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! [`attention`] has attention and contextual position encoding; [`ContextualBias`] is the latter's bias alone.
+//!
 //! # What is exact
 //! Angles are. A position times a frequency is reduced modulo a whole turn in integers, so that cosine and sine are
 //! within 2e-7 of the true ones at every position an i32 can hold, on every driver, with a table or without. The kernels
@@ -63,5 +65,5 @@ pub use error::{Error, Result};
 pub use gpu::{Gpu, Prepared, View};
 pub use layout::Layout;
 #[cfg(feature = "gpu")]
-pub use rope::{Positions, Rope, RopeTable, Rotate};
+pub use rope::{CacheRows, Positions, Rope, RopeTable, Rotate};
 pub use rotary::{Direction, Pairing, Rotary};

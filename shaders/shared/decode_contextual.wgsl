@@ -5,24 +5,51 @@
 @group(0) @binding(17) var<storage, read_write> counts: array<f32>;             // (B, T, H, splits, {whole, fraction})
 
 var<workgroup> sh_runs: array<Count, WG_SIZE>;
-var<workgroup> sh_splits: array<Count, WG_SIZE>;
+
+// A position on its way from right to left, with what the query makes of the whole positions at both sides of it: `z` is
+// read where a whole position is passed, and no more once the last one is reached.
+struct Walk {
+    at: Count,
+    below: f32,
+    above: f32,
+}
+
+fn z_of(z_at: u32, position: u32) -> f32 {
+    return z[z_at + min(position, params.last_position) * params.z.channel];
+}
+
+fn pass_key(walk: Walk, z_at: u32, gate: f32) -> Walk {
+    var next = walk;
+    next.at = add(walk.at, Count(0u, gate));
+    if (next.at.whole != walk.at.whole) {
+        next.below = walk.above;
+        next.above = z_of(z_at, next.at.whole + 1u);
+    }
+    return next;
+}
+
+fn bias_at_position(walk: Walk) -> f32 {
+    return (walk.below + walk.at.fraction * (walk.above - walk.below)) * params.bias_scale;
+}
 
 fn add_contextual_bias(task: Task, row: Row, lane: u32, run: vec2<u32>, at: u32) {
     let gates_at = place(params.gates, task.batch, row.token, row.head) / 4u;
-    let own = gates_of_run(gates_at, run);
-    var position = add(gates_to_the_right(task.batch, row.token, row.head), gates_before(task, row, lane, own));
+    let start = gates_before(task, row, lane, gates_of_run(gates_at, run));
     let z_at = place(params.z, task.batch, row.token, row.head);
+    var walk = Walk(start, z_of(z_at, start.whole), z_of(z_at, start.whole + 1u));
     for (var four = run.y; four > run.x; four--) {
-        let gates = stored_gates[gates_at + four - 1u];
-        var biases = vec4(0.0);
-        position = add(position, Count(0u, gates.w));
-        biases.w = bias_of(z_at, position);
-        position = add(position, Count(0u, gates.z));
-        biases.z = bias_of(z_at, position);
-        position = add(position, Count(0u, gates.y));
-        biases.y = bias_of(z_at, position);
-        position = add(position, Count(0u, gates.x));
-        biases.x = bias_of(z_at, position);
+        var biases = vec4(walk.above * params.bias_scale);
+        if (walk.at.whole < params.last_position) {
+            let gates = stored_gates[gates_at + four - 1u];
+            walk = pass_key(walk, z_at, gates.w);
+            biases.w = bias_at_position(walk);
+            walk = pass_key(walk, z_at, gates.z);
+            biases.z = bias_at_position(walk);
+            walk = pass_key(walk, z_at, gates.y);
+            biases.y = bias_at_position(walk);
+            walk = pass_key(walk, z_at, gates.x);
+            biases.x = bias_at_position(walk);
+        }
         // What is hidden lies so low that no bias brings it back.
         if (row.exists) {
             logits[at + four - 1u] += biases;
@@ -40,41 +67,32 @@ fn gates_of_run(gates_at: u32, run: vec2<u32>) -> Count {
     return sum;
 }
 
-// The gates of all keys to the right of a run: in the splits to the right, and in the runs to the right in its split.
+// The gates of all keys to the right of a run.
 fn gates_before(task: Task, row: Row, lane: u32, own: Count) -> Count {
-    var others = Count(0u, 0.0);
-    let counts_at = place(params.counts, task.batch, row.token, row.head);
-    for (var split = task.split + 1u + lane; split < params.splits; split += WG_SIZE) {
-        let at = counts_at + 2u * split;
-        others = add(others, Count(u32(counts[at]), counts[at + 1u]));
+    // Each run hands its gates to the one at its left. The rightmost one is handed those of other splits and calls.
+    if (lane > 0u) {
+        sh_runs[lane - 1u] = own;
+    } else {
+        sh_runs[WG_SIZE - 1u] = gates_of_splits(task, row);
     }
-    sh_runs[lane] = own;
-    sh_splits[lane] = others;
     workgroupBarrier();
-    var runs = Count(0u, 0.0);
-    var sum = own;
+    var sum = sh_runs[lane];
     for (var step = 1u; step < WG_SIZE; step *= 2u) {
-        var next = sum;
         if (lane + step < WG_SIZE) {
-            next = add(sum, sh_runs[lane + step]);
+            sum = add(sum, sh_runs[lane + step]);
         }
-        let all = add(sh_splits[lane], sh_splits[(lane + step) % WG_SIZE]);
         workgroupBarrier();
-        sum = next;
         sh_runs[lane] = sum;
-        sh_splits[lane] = all;
         workgroupBarrier();
     }
-    let to_the_right = sh_splits[lane];
-    if (lane + 1u < WG_SIZE) {
-        runs = sh_runs[lane + 1u];
-    }
-    workgroupBarrier();
-    return add(to_the_right, runs);
+    return sum;
 }
 
-fn bias_of(z_at: u32, position: Count) -> f32 {
-    let below = z[z_at + min(position.whole, params.last_position) * params.z.channel];
-    let above = z[z_at + min(position.whole + 1u, params.last_position) * params.z.channel];
-    return (below + position.fraction * (above - below)) * params.bias_scale;
+fn gates_of_splits(task: Task, row: Row) -> Count {
+    var sum = gates_to_the_right(task.batch, row.token, row.head);
+    let at = place(params.counts, task.batch, row.token, row.head);
+    for (var split = task.split + 1u; split < params.splits; split++) {
+        sum = add(sum, Count(u32(counts[at + 2u * split]), counts[at + 2u * split + 1u]));
+    }
+    return sum;
 }

@@ -19,16 +19,6 @@ fn places_of_rows(at: Place, task: Task) -> vec4<u32> {
     );
 }
 
-// Products of the queries' words with those of four keys, on top of others.
-fn add_products(sums: PerRow, at: vec4<u32>, word: u32, keys: mat4x4<f32>) -> PerRow {
-    return mat4x4(
-        sums[0] + load_q(at.x, word) * keys,
-        sums[1] + load_q(at.y, word) * keys,
-        sums[2] + load_q(at.z, word) * keys,
-        sums[3] + load_q(at.w, word) * keys,
-    );
-}
-
 // Four values' words, weighed.
 fn add_values(sums: PerRow, at: vec4<u32>, four: u32, values: mat4x4<f32>) -> PerRow {
     return mat4x4(

@@ -11,11 +11,6 @@ fn places_of_rows(at: Place, task: Task) -> vec4<u32> {
     return vec4(place(at, task.batch, row.token, row.head));
 }
 
-// Products of the query's word with those of four keys, on top of others.
-fn add_products(sums: PerRow, at: vec4<u32>, word: u32, keys: mat4x4<f32>) -> PerRow {
-    return sums + load_q(at.x, word) * keys;
-}
-
 // Four values' words, weighed.
 fn add_values(sums: PerRow, at: vec4<u32>, four: u32, values: mat4x4<f32>) -> PerRow {
     return sums + values * logits[at.x / 4u + four];

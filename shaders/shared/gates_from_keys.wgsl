@@ -7,10 +7,10 @@ fn products_for_gates(task: Task, q_at: vec4<u32>, keys: vec4<u32>, products: Pe
     var sums = PerRow();
     for (var word = 0u; word < (params.channels + 3u) / 4u; word++) {
         let gate_words = mat4x4(
-            load_gate_keys(x, word),
-            load_gate_keys(y, word),
-            load_gate_keys(z_, word),
-            load_gate_keys(w, word),
+            gate_keys_word(x, word),
+            gate_keys_word(y, word),
+            gate_keys_word(z_, word),
+            gate_keys_word(w, word),
         );
         sums = add_products(sums, q_at, word, gate_words);
     }

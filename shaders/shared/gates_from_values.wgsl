@@ -7,10 +7,10 @@ fn products_for_gates(task: Task, q_at: vec4<u32>, keys: vec4<u32>, products: Pe
     var sums = PerRow();
     for (var word = 0u; word < (params.channels + 3u) / 4u; word++) {
         let values = mat4x4(
-            load_v(x, word),
-            load_v(y, word),
-            load_v(z_, word),
-            load_v(w, word),
+            v_word(x, word),
+            v_word(y, word),
+            v_word(z_, word),
+            v_word(w, word),
         );
         sums = add_products(sums, q_at, word, values);
     }

@@ -1,7 +1,6 @@
 // Contextual position encoding (Golovneva et al., 2024): keys are visited from right to left and counted on the way. A
 // query that has counted to the last position adds the same bias to all keys further left: what is left of them needs
 // no gates.
-@group(0) @binding(12) var<storage, read> embeddings: array<f32>; // (D, 1 or H, N)
 
 // Whether to count all keys, since somebody asks for the sum.
 override COUNT_ALL: bool = false;
@@ -11,7 +10,7 @@ fn load_embedding(head: u32, position: u32, word: u32) -> vec4<f32> {
     let channel = min(vec4(4u * word) + vec4(0u, 1u, 2u, 3u), vec4(params.channels - 1u));
     let ix = place(params.embeddings, 0u, 0u, head) + position * params.embeddings.channel;
     let at = vec4(ix) + channel * params.embeddings.token;
-    return vec4(embeddings[at.x], embeddings[at.y], embeddings[at.z], embeddings[at.w]);
+    return vec4(load_embeddings(at.x), load_embeddings(at.y), load_embeddings(at.z), load_embeddings(at.w));
 }
 
 // Goes over blocks of keys from the right, and returns how many are left on the left.

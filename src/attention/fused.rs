@@ -7,11 +7,37 @@ use crate::gpu::{Gpu, Prepared, View};
 use crate::kernels::fused::{Cope, GateSource, Job};
 use crate::kernels::plan::Scratch;
 use crate::kernels::region::Region;
-use crate::kernels::step::{Step, Tensor};
-use crate::kernels::{attention_decode, attention_rows};
+use crate::kernels::step::{Operand, Step, Tensor};
+use crate::kernels::{attention_decode, attention_rows, attention_tiles};
 
-/// Up to this many queries the work is split over keys, so that all of the device has something to do.
-const FEW_QUERIES: usize = 4;
+/// How fused attention is cut into work for a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// Workgroups take tiles of queries and go over tiles of keys, through workgroup memory: many queries on a GPU.
+    Tiles,
+    /// Invocations take some queries each and go over keys one by one: many queries on a device that is a CPU. Up to
+    /// 30,000 keys.
+    Rows,
+    /// Workgroups take a part of the keys each, and what they find is merged: few queries, so that all of the device has
+    /// something to do. Memory for each pair of a query and a key.
+    Split,
+}
+
+impl Schedule {
+    /// Up to this many queries of a head the work is split over keys.
+    const FEW_QUERIES: usize = 4;
+
+    /// The one that suits a device.
+    fn suitable(gpu: &Gpu, shape: &AttentionShape) -> Self {
+        if shape.tokens <= Self::FEW_QUERIES {
+            Self::Split
+        } else if gpu.is_software() && shape.keys <= attention_rows::MOST_KEYS {
+            Self::Rows
+        } else {
+            Self::Tiles
+        }
+    }
+}
 
 /// Attention on the device in memory that grows with the number of tokens, not with its square, with contextual position
 /// encoding or without.
@@ -28,24 +54,33 @@ const FEW_QUERIES: usize = 4;
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Fused(Operation);
+pub struct Fused {
+    operation: Operation,
+    schedule: Option<Schedule>,
+}
 
 impl Fused {
     /// What to attend to, and where `[batch, tokens, heads, value channels]` go.
     pub fn new(attention: &Attention<View>, output: &View) -> Self {
-        Self(Operation::new(attention, output))
+        Self { operation: Operation::new(attention, output), schedule: None }
+    }
+
+    /// How to cut the work, instead of as the device's kind suggests: to measure, or to check one against another.
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = Some(schedule);
+        self
     }
 
     /// Where the log-sum-exp of each query's logits goes, `[batch, tokens, heads, 1]`.
     pub fn lse(mut self, lse: &View) -> Self {
-        self.0.lse = Some(lse.clone());
+        self.operation.lse = Some(lse.clone());
         self
     }
 
     /// Where the sum of each query's gates goes, that of keys to the right included, as its whole part and its fraction:
     /// `[batch, tokens, heads, 2]`. Only with contextual position encoding, whose gates are then counted to the last.
     pub fn gate_sum(mut self, sum: &View) -> Self {
-        self.0.gate_sum = Some(sum.clone());
+        self.operation.gate_sum = Some(sum.clone());
         self
     }
 
@@ -53,7 +88,7 @@ impl Fused {
     /// [`Fused::scratch_elements`] says, in a buffer of its own. It may serve other operations that are recorded before
     /// or after. Without it, preparing makes a buffer.
     pub fn scratch(mut self, scratch: &View) -> Self {
-        self.0.scratch = Some(scratch.clone());
+        self.operation.scratch = Some(scratch.clone());
         self
     }
 
@@ -63,7 +98,7 @@ impl Fused {
     /// # Errors
     /// As [`Fused::prepare`], but for buffers.
     pub fn scratch_elements(&self, gpu: &Gpu) -> Result<usize> {
-        self.0.scratch_elements(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
+        self.operation.scratch_elements(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
     /// Checks the request, finds pipelines and makes bind groups.
@@ -73,50 +108,56 @@ impl Fused {
     /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
     /// token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
-        self.0.prepare(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
+        self.operation.expect_ranges_apart(gpu)?;
+        self.operation.prepare(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
     fn steps(&self, gpu: &Gpu, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
         let job = self.job(shape, region, scratch)?;
-        if shape.tokens <= FEW_QUERIES {
-            return attention_decode::steps(&job, region, scratch, gpu.is_software());
+        match self.schedule.unwrap_or_else(|| Schedule::suitable(gpu, shape)) {
+            Schedule::Tiles => Ok(attention_tiles::steps(&job)),
+            Schedule::Rows => Ok(vec![attention_rows::step(&job, gpu.has_subgroups())?]),
+            Schedule::Split => attention_decode::steps(&job, region, scratch, gpu.is_software()),
         }
-        Ok(vec![attention_rows::step(&job, gpu.has_subgroups())])
     }
 
     fn job(&self, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Job> {
-        let Attention { q, k, v, mask, key_ranges, keep, bias, cope, .. } = &self.0.attention;
+        let Attention { q, k, v, mask, key_ranges, keep, bias, cope, .. } = &self.operation.attention;
         let group = shape.group();
         let cope = match cope {
             None => None,
             Some(cope) => Some(Cope {
                 query: of(region, Tensor::ContextualQuery, cope.query.as_ref())?,
-                embeddings: (Tensor::PositionEmbeddings, region.of_embeddings(cope.position_embeddings.layout())?),
+                embeddings: Operand::of(Tensor::PositionEmbeddings, &cope.position_embeddings, |all| {
+                    region.of_embeddings(all)
+                })?,
                 gates: match &cope.gates {
                     Gates::Logits => GateSource::Logits,
-                    Gates::Keys(keys) => GateSource::Keys((Tensor::GateKeys, region.of_keys(keys.layout(), group)?)),
+                    Gates::Keys(keys) => {
+                        GateSource::Keys(Operand::of(Tensor::GateKeys, keys, |all| region.of_keys(all, group))?)
+                    }
                     Gates::Values => GateSource::Values,
                 },
                 gates_see_bias: cope.gates_see_bias,
                 gate_sum: of(region, Tensor::GateSum, cope.gate_sum.as_ref())?,
-                gate_sum_out: of(region, Tensor::GateSumOut, self.0.gate_sum.as_ref())?,
+                gate_sum_out: of(region, Tensor::GateSumOut, self.operation.gate_sum.as_ref())?,
                 z: scratch.take(region.shape(shape.positions))?,
                 bias_scale: cope.bias_scale,
             }),
         };
         Ok(Job {
-            q: (Tensor::Query, region.of(q.layout())?),
-            k: (Tensor::Keys, region.of_keys(k.layout(), group)?),
-            v: (Tensor::Values, region.of_keys(v.layout(), group)?),
-            output: (Tensor::Output, region.of(self.0.output.layout())?),
-            lse: of(region, Tensor::Lse, self.0.lse.as_ref())?,
+            q: Operand::of(Tensor::Query, q, |all| region.of(all))?,
+            k: Operand::of(Tensor::Keys, k, |all| region.of_keys(all, group))?,
+            v: Operand::of(Tensor::Values, v, |all| region.of_keys(all, group))?,
+            output: Operand::of(Tensor::Output, &self.operation.output, |all| region.of(all))?,
+            lse: of(region, Tensor::Lse, self.operation.lse.as_ref())?,
             keep: of(region, Tensor::Keep, keep.as_ref())?,
             bias: of(region, Tensor::Bias, bias.as_ref())?,
             key_ranges: of(region, Tensor::KeyRanges, key_ranges.as_ref())?,
             visible: mask.visible_keys(region.tokens.start, shape.tokens, shape.keys),
             first_head: region.heads.start % group,
             group,
-            scale: self.0.attention.scale_or_default(),
+            scale: self.operation.attention.scale_or_default(),
             cope,
         })
     }

@@ -51,6 +51,7 @@ impl Mask {
     }
 
     /// [`Mask::visible`] as a shader computes it: for query `t` counted from `first`.
+    #[cfg(any(feature = "gpu", test))]
     pub(crate) fn visible_keys(&self, first: usize, tokens: usize, keys: usize) -> VisibleKeys {
         let from_row_end = self.standing == Standing::RowLast;
         let place = first as i128 + if from_row_end { -(tokens as i128) } else { self.first_place(tokens, keys, keys) };
@@ -73,6 +74,7 @@ impl Mask {
 }
 
 /// Query `t` sees the keys from `start + t` to `end + t` among those of its row, counted from the row's end if so said.
+#[cfg(any(feature = "gpu", test))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VisibleKeys {
     pub start: i32,
@@ -80,6 +82,7 @@ pub(crate) struct VisibleKeys {
     pub from_row_end: bool,
 }
 
+#[cfg(any(feature = "gpu", test))]
 impl VisibleKeys {
     /// Farther than any key, with room to add numbers of keys and tokens.
     const FAR: i128 = 1 << 30;

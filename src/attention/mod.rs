@@ -13,7 +13,7 @@ mod settings;
 mod unfused;
 
 #[cfg(feature = "gpu")]
-pub use fused::Fused;
+pub use fused::{Fused, Schedule};
 pub use mask::{Mask, Standing};
 pub use settings::{Attention, ContextualPe, Gates};
 #[cfg(feature = "gpu")]

@@ -100,20 +100,45 @@ impl Operation {
 
     fn check_buffers(&self) -> Result<()> {
         for (tensor, name, view) in self.read() {
-            let element = match tensor {
-                Tensor::Keep | Tensor::KeyRanges => ElementType::I32,
-                _ => ElementType::F32,
-            };
-            view.expect_read(name, element)?;
+            match tensor {
+                Tensor::Keep | Tensor::KeyRanges => view.expect_element(name, ElementType::I32)?,
+                Tensor::GateSum => view.expect_element(name, ElementType::F32)?,
+                _ => view.expect_floats(name)?,
+            }
+            view.expect_usage(name, wgpu::BufferUsages::STORAGE)?;
         }
         let written = self.written();
-        for (i, (_, name, view)) in written.iter().enumerate() {
+        for (i, (tensor, name, view)) in written.iter().enumerate() {
             view.expect_written(name)?;
+            // Statistics are exact whatever the output is stored as.
+            if *tensor != Tensor::Output {
+                view.expect_element(name, ElementType::F32)?;
+            }
             for (_, other, read) in self.read() {
                 view.expect_other_buffer(name, read, other)?;
             }
             for (_, other, also_written) in &written[i + 1..] {
                 view.expect_apart(name, also_written, other)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses results of which one lies between the other's elements: one dispatch binds a range for each.
+    pub(crate) fn expect_ranges_apart(&self, gpu: &Gpu) -> Result<()> {
+        let limits = Limits::from(gpu.limits());
+        let range = |view: &View| limits.range([(view.layout(), view.element())]);
+        let written = self.written();
+        for (i, (_, name, view)) in written.iter().enumerate() {
+            for (_, other, other_view) in &written[i + 1..] {
+                let (a, b) = (range(view), range(other_view));
+                if view.buffer() == other_view.buffer() && a.start < b.end && b.start < a.end {
+                    return Err(Error::Overlap {
+                        argument: (*name).into(),
+                        other: (*other).into(),
+                        may_be: format!("in another buffer, or {} bytes apart", limits.alignment),
+                    });
+                }
             }
         }
         Ok(())
@@ -137,5 +162,5 @@ fn plan(gpu: &Gpu, shape: &AttentionShape, first: usize, steps: impl StepsOf) ->
 
 /// A region of a tensor that may be absent.
 pub(super) fn of(region: &Region, tensor: Tensor, view: Option<&View>) -> Result<Option<Operand>> {
-    view.map(|view| Ok((tensor, region.of(view.layout())?))).transpose()
+    view.map(|view| Operand::of(tensor, view, |all| region.of(all))).transpose()
 }

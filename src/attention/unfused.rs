@@ -85,8 +85,8 @@ impl Unfused {
         }
         let lse = of(region, Tensor::Lse, self.0.lse.as_ref())?;
         steps.push(softmax::step(logits, lse));
-        let v = (Tensor::Values, region.of_keys(self.0.attention.v.layout(), shape.group())?);
-        let output = (Tensor::Output, region.of(self.0.output.layout())?);
+        let v = Operand::of(Tensor::Values, &self.0.attention.v, |all| region.of_keys(all, shape.group()))?;
+        let output = Operand::of(Tensor::Output, &self.0.output, |all| region.of(all))?;
         steps.extend(attention_values::steps(logits, v, output, scores.first_head, scores.group));
         Ok(steps)
     }
@@ -100,8 +100,8 @@ impl Unfused {
     ) -> Result<Job> {
         let group = shape.group();
         Ok(Job {
-            q: (Tensor::Query, region.of(self.0.attention.q.layout())?),
-            k: (tensor, region.of_keys(keys.layout(), group)?),
+            q: Operand::of(Tensor::Query, &self.0.attention.q, |all| region.of(all))?,
+            k: Operand::of(tensor, keys, |all| region.of_keys(all, group))?,
             logits,
             keep: of(region, Tensor::Keep, self.0.attention.keep.as_ref())?,
             bias: of(region, Tensor::Bias, self.0.attention.bias.as_ref())?,
@@ -142,8 +142,9 @@ impl Unfused {
             Some(query) => (Tensor::ContextualQuery, query),
             None => (Tensor::Query, &self.0.attention.q),
         };
-        let query = (query_tensor, region.of(query.layout())?);
-        let embeddings = (Tensor::PositionEmbeddings, region.of_embeddings(cope.position_embeddings.layout())?);
+        let query = Operand::of(query_tensor, query, |all| region.of(all))?;
+        let embeddings =
+            Operand::of(Tensor::PositionEmbeddings, &cope.position_embeddings, |all| region.of_embeddings(all))?;
         let gate_sum = of(region, Tensor::GateSum, cope.gate_sum.as_ref())?;
         let gate_sum_out = of(region, Tensor::GateSumOut, self.0.gate_sum.as_ref())?;
         let at = scratch.take(region.shape(shape.keys))?;

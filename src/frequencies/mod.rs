@@ -1,22 +1,43 @@
 //! From a scaling law's settings to the frequencies of its pairs: numbers only, in f64, no GPU.
 //!
 //! One file and one type for each law, with the formula and its source; [`Law`] is any of them. [`Turn`] is what a
-//! frequency becomes for the shaders.
+//! frequency becomes for the shaders; [`Axes`] says which position a pair turns by; [`QueryScale`] belongs to some
+//! models' settings without being rotary.
 
+mod axes;
+mod axial;
 mod check;
+mod clipped;
+mod divided;
+mod dynamic_ntk;
+mod fixed_ntk;
 mod law;
 mod linear;
+mod llama3;
+mod longrope;
 mod ntk_aware;
 mod plain;
+mod proportional;
+mod query_scale;
 mod turn;
 mod yarn;
 
+pub use axes::Axes;
+pub use axial::{Axial, AxialSeries};
+pub use clipped::ClippedRope;
+pub use divided::Divided;
+pub use dynamic_ntk::DynamicNtk;
+pub use fixed_ntk::FixedNtk;
 pub use law::Law;
 pub use linear::Linear;
+pub use llama3::Llama3;
+pub use longrope::{LongRope, LongRopePolicy};
 pub use ntk_aware::NtkAware;
 pub use plain::Plain;
+pub use proportional::Proportional;
+pub use query_scale::QueryScale;
 pub use turn::Turn;
-pub use yarn::{Magnitude, Yarn};
+pub use yarn::{Magnitude, Yarn, mscale};
 
 use crate::{Error, Result};
 
@@ -34,8 +55,11 @@ impl Frequencies {
     /// A caller's own frequencies, in radians per token: any finite numbers, zero for a pair that does not turn.
     ///
     /// # Errors
-    /// [`Error::Setting`] if a frequency is not finite, or the attention factor is not finite and positive.
+    /// [`Error::Setting`] if there is no frequency, or one is not finite, or the attention factor is not finite and positive.
     pub fn new(inv_freq: Vec<f64>, attention_factor: f64) -> Result<Self> {
+        if inv_freq.is_empty() {
+            return Err(Error::setting("inv_freq", "empty", "one number or more: a rotation of nothing is none"));
+        }
         if let Some((i, w)) = inv_freq.iter().enumerate().find(|(_, w)| !w.is_finite()) {
             return Err(Error::setting(format!("inv_freq[{i}]"), w, "a finite number of radians per token"));
         }

@@ -29,7 +29,8 @@ impl View {
     /// # Errors
     /// [`Error::Tensor`] if its last element lies past the buffer's end.
     pub fn new(buffer: &wgpu::Buffer, element: ElementType, layout: Layout) -> Result<Self> {
-        let holds = buffer.size() / element.bytes() as u64;
+        // Bindings are made of whole words, so that what a buffer has beyond its last one cannot be reached.
+        let holds = buffer.size() / 4 * 4 / element.bytes() as u64;
         if layout.span().end as u64 > holds {
             return Err(Error::Tensor {
                 argument: "layout".into(),
@@ -88,15 +89,18 @@ impl View {
         self.layout.shape()
     }
 
-    /// Refuses what a kernel cannot read: another element type, or a buffer without `STORAGE`.
-    pub(crate) fn expect_read(&self, argument: &str, element: ElementType) -> Result<()> {
-        self.expect_element(argument, element)?;
+    /// Refuses what a kernel cannot read as a tensor of floats: another element type, or a buffer without `STORAGE`.
+    pub(crate) fn expect_floats(&self, argument: &str) -> Result<()> {
+        if !self.element.is_float() {
+            let (was, may_be) = (self.element.to_string(), "f32, f16 or bf16".into());
+            return Err(Error::Tensor { argument: argument.into(), was, may_be });
+        }
         self.expect_usage(argument, wgpu::BufferUsages::STORAGE)
     }
 
-    /// Refuses what a kernel cannot write as f32: what it cannot read, or a layout that names an element twice.
+    /// Refuses what a kernel cannot write: what it cannot read, or a layout that names an element twice.
     pub(crate) fn expect_written(&self, argument: &str) -> Result<()> {
-        self.expect_read(argument, ElementType::F32)?;
+        self.expect_floats(argument)?;
         if !self.layout.repeats_elements() {
             return Ok(());
         }
@@ -109,7 +113,7 @@ impl View {
 
     /// Refuses a written view that shares elements with another one.
     pub(crate) fn expect_apart(&self, argument: &str, other: &Self, name: &str) -> Result<()> {
-        if self.buffer != other.buffer || !self.layout.may_overlap(&other.layout) {
+        if self.buffer != other.buffer || !self.may_overlap(other) {
             return Ok(());
         }
         let may_be = "views that share no element".into();
@@ -123,6 +127,20 @@ impl View {
         }
         let may_be = "in another buffer: one dispatch may not read and write the same one".into();
         Err(Error::Overlap { argument: argument.into(), other: name.into(), may_be })
+    }
+
+    /// Whether the two may share a byte of their buffer, if it is the same one.
+    pub(crate) fn may_overlap(&self, other: &Self) -> bool {
+        if self.element.bytes() == other.element.bytes() {
+            return self.layout.may_overlap(&other.layout);
+        }
+        // Elements of different sizes: by the bytes from the first element to the last.
+        let bytes = |view: &Self| {
+            let (span, size) = (view.layout.span(), view.element.bytes() as u64);
+            span.start as u64 * size..span.end as u64 * size
+        };
+        let (a, b) = (bytes(self), bytes(other));
+        a.start < b.end && b.start < a.end
     }
 
     /// Refuses another element type than the one wanted.

@@ -1,8 +1,7 @@
 //! `shaders/attention_decode_scores.wgsl`, `attention_decode_values.wgsl`, `attention_decode_merge.wgsl`: attention of few
 //! queries, split over keys.
 
-use super::cope_logits;
-use super::fused::{GateSource, Job, Options, Split, bindings};
+use super::fused::{Composition, GateKind, Job, Options, Split};
 use super::modules::{self, Module};
 use super::plan::Scratch;
 use super::region::Region;
@@ -28,29 +27,18 @@ struct Variant {
     options: Options,
     /// Four queries to a workgroup, or one.
     fours: bool,
-    gates: Option<Gates>,
+    gates: Option<GateKind>,
     gates_see_bias: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Gates {
-    Logits,
-    Keys,
-    Values,
 }
 
 impl Variant {
     fn new(job: &Job) -> Self {
-        let [_, tokens, ..] = job.q.1.shape();
+        let [_, tokens, ..] = job.q.layout.shape();
         Self {
             options: job.options(),
             fours: tokens * job.group > 1,
-            gates: job.cope.map(|cope| match cope.gates {
-                GateSource::Logits => Gates::Logits,
-                GateSource::Keys(_) => Gates::Keys,
-                GateSource::Values => Gates::Values,
-            }),
-            gates_see_bias: job.cope.is_none_or(|cope| cope.gates_see_bias),
+            gates: job.gate_kind(),
+            gates_see_bias: job.gates_see_bias(),
         }
     }
 
@@ -58,18 +46,17 @@ impl Variant {
         if self.fours { 4 } else { 1 }
     }
 
-    /// Composes a shader: the modules whose choice names it, and which of the bindings it uses.
     fn shader(self, kernel: Module, chosen: &[Module], names: &[(&str, bool)], see_bias: bool) -> Shader {
-        let shared = [modules::PLACE, modules::MASKED, modules::COUNT, modules::ATTENTION];
-        let chosen_names: Vec<_> = chosen.iter().map(|module| module.name).collect();
-        let texts: Vec<_> = shared.iter().chain(chosen).chain([&kernel]).map(|module| module.wgsl).collect();
-        Shader {
-            name: format!("{}.{}", kernel.name, chosen_names.join(".")),
-            wgsl: Shader::compose(&texts),
-            constants: vec![("WG_SIZE", WORKGROUP.into()), ("GATES_SEE_BIAS", f64::from(u8::from(see_bias)))],
-            bindings: bindings(names),
-            workgroup: [WORKGROUP, 1, 1],
+        Composition {
+            kernel,
+            options: self.options,
+            chosen,
+            written_out: None,
+            names,
+            constants: vec![("GATES_SEE_BIAS", f64::from(u8::from(see_bias)))],
+            workgroup: WORKGROUP,
         }
+        .shader()
     }
 
     fn rows_module(self) -> Module {
@@ -78,24 +65,24 @@ impl Variant {
 
     fn scores(self) -> Shader {
         let gates = match self.gates {
-            Some(Gates::Keys) => modules::GATES_FROM_KEYS,
-            Some(Gates::Values) => modules::GATES_FROM_VALUES,
-            Some(Gates::Logits) | None => modules::GATES_FROM_LOGITS,
+            Some(GateKind::Keys) => modules::GATES_FROM_KEYS,
+            Some(GateKind::Values) => modules::GATES_FROM_VALUES,
+            Some(GateKind::Logits) | None => modules::GATES_FROM_LOGITS,
         };
         let contextual = self.gates.is_some();
         let counts = if contextual { modules::DECODE_COUNTS } else { modules::DECODE_NO_COUNTS };
+        let products = if self.fours { modules::DECODE_FOUR_PRODUCTS } else { modules::DECODE_ONE_PRODUCTS };
         let [keep, bias, key_range] = self.options.of_logits();
-        let words = self.options.of_words();
         self.shader(
             SCORES,
-            &[words, modules::DECODE_ROWS, self.rows_module(), keep, bias, key_range, gates, counts],
+            &[modules::DECODE_ROWS, self.rows_module(), products, keep, bias, key_range, gates, counts],
             &[
                 ("q", true),
                 ("k", true),
-                ("v", self.gates == Some(Gates::Values)),
-                ("gate_keys", self.gates == Some(Gates::Keys)),
+                ("v", self.gates == Some(GateKind::Values)),
+                ("gate_keys", self.gates == Some(GateKind::Keys)),
                 ("keep", self.options.keep),
-                ("bias", self.options.bias),
+                ("bias", self.options.has_bias()),
                 ("key_ranges", self.options.key_ranges),
                 ("logits", true),
                 ("stored_gates", contextual),
@@ -110,10 +97,9 @@ impl Variant {
         let positions = if contextual { modules::DECODE_CONTEXTUAL } else { modules::DECODE_PLAIN };
         let [.., key_range] = self.options.of_logits();
         let [gate_sum, _] = self.options.of_counts();
-        let words = self.options.of_words();
         self.shader(
             VALUES,
-            &[words, modules::DECODE_ROWS, self.rows_module(), key_range, gate_sum, positions],
+            &[modules::DECODE_ROWS, self.rows_module(), key_range, gate_sum, positions],
             &[
                 ("v", true),
                 ("key_ranges", self.options.key_ranges),
@@ -131,10 +117,10 @@ impl Variant {
     fn merge(self) -> Shader {
         let counts = if self.options.gate_sum_out { modules::MERGE_COUNTS } else { modules::MERGE_NO_COUNTS };
         let [gate_sum, gate_sum_out] = self.options.of_counts();
-        let (words, lse) = (self.options.of_words(), self.options.of_lse());
+        let lse = self.options.of_lse();
         self.shader(
             MERGE,
-            &[words, lse, gate_sum, gate_sum_out, counts],
+            &[lse, gate_sum, gate_sum_out, counts],
             &[
                 ("out", true),
                 ("lse", self.options.lse),
@@ -150,8 +136,8 @@ impl Variant {
 
 /// Scores, values and the merge of a job over a region.
 pub(crate) fn steps(job: &Job, region: &Region, scratch: &mut Scratch, software: bool) -> Result<Vec<Step>> {
-    let [batch, tokens, heads, _] = job.q.1.shape();
-    let [_, keys, kv_heads, _] = job.k.1.shape();
+    let [batch, tokens, heads, _] = job.q.layout.shape();
+    let [_, keys, kv_heads, _] = job.k.layout.shape();
     let (_, words) = job.words();
     let variant = Variant::new(job);
     let workgroup = WORKGROUP as usize;
@@ -171,11 +157,10 @@ pub(crate) fn steps(job: &Job, region: &Region, scratch: &mut Scratch, software:
     };
     let tasks = (tokens * job.group).div_ceil(variant.rows());
     let grid = [splits, kv_heads, batch * tasks];
-    let z = job.cope.map(|cope| cope_logits::step(cope.query.unwrap_or(job.q), cope.embeddings, cope.z));
     let parts = [
         job.step(variant.scores(), split, grid),
         job.step(variant.values(), split, grid),
         job.step(variant.merge(), split, [tokens, heads, batch]),
     ];
-    Ok(z.into_iter().chain(parts).collect())
+    Ok(job.position_logits().into_iter().chain(parts).collect())
 }

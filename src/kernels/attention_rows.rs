@@ -2,11 +2,12 @@
 
 mod unrolled;
 
-use super::fused::{GateSource, Job, Options, Split, bindings};
+use super::fused::{Composition, GateKind, Job, Options, Split};
 use super::modules::{self, Module};
 use super::step::Step;
 use crate::gpu::Shader;
-use unrolled::{GateWords, Unrolled};
+use crate::{Error, Result};
+use unrolled::Unrolled;
 
 const KERNEL: Module = Module { name: "attention_rows", wgsl: include_str!("../../shaders/attention_rows.wgsl") };
 
@@ -34,48 +35,57 @@ impl Variant {
         let contextual = self.unrolled.gates.is_some();
         let lanes = if self.subgroups { modules::LANES_SUBGROUP } else { modules::LANES_ALONE };
         let kind = if contextual { modules::ROWS_CONTEXTUAL } else { modules::ROWS_PLAIN };
-        let named = [self.options.of_words(), self.options.of_lse(), kind, lanes];
-        let named = named.into_iter().chain(self.options.of_logits()).chain(self.options.of_counts());
-        let named: Vec<_> = named.collect();
-        let shared = [modules::PLACE, modules::MASKED, modules::COUNT, modules::ATTENTION, modules::FOUR_ROWS, KERNEL];
-        let counts = contextual.then_some(modules::FOUR_COUNTS);
-        let unrolled = self.unrolled.wgsl();
-        let texts: Vec<_> = shared.iter().chain(&counts).chain(&named).map(|module| module.wgsl).collect();
-        let names: Vec<_> = named.iter().map(|module| module.name).collect();
+        let chosen = [modules::FOUR_ROWS, kind, lanes, self.options.of_lse()];
+        let chosen = chosen.into_iter().chain(contextual.then_some(modules::FOUR_COUNTS));
+        let chosen: Vec<_> = chosen.chain(self.options.of_logits()).chain(self.options.of_counts()).collect();
         let flag = |on: bool| f64::from(u8::from(on));
-        let mut constants = vec![("WG_SIZE", WORKGROUP.into()), ("GATES_SEE_BIAS", flag(self.gates_see_bias))];
+        let mut constants = vec![("GATES_SEE_BIAS", flag(self.gates_see_bias))];
         if contextual {
             constants.push(("COUNT_ALL", flag(self.options.gate_sum_out)));
         }
-        Shader {
-            name: format!("{}.{}.{}", KERNEL.name, self.unrolled.name(), names.join(".")),
-            wgsl: Shader::compose(&[texts.as_slice(), &[&unrolled]].concat()),
-            constants,
-            bindings: bindings(&[
+        Composition {
+            kernel: KERNEL,
+            options: self.options,
+            chosen: &chosen,
+            written_out: Some((self.unrolled.name(), self.unrolled.wgsl())),
+            names: &[
                 ("q", true),
                 ("k", true),
                 ("v", true),
                 ("out", true),
                 ("query", self.unrolled.contextual_query),
                 ("embeddings", contextual),
-                ("gate_keys", self.unrolled.gates == Some(GateWords::Keys)),
+                ("gate_keys", self.unrolled.gates == Some(GateKind::Keys)),
                 ("keep", self.options.keep),
-                ("bias", self.options.bias),
+                ("bias", self.options.has_bias()),
                 ("key_ranges", self.options.key_ranges),
                 ("gate_sum", self.options.gate_sum),
                 ("gate_sum_out", self.options.gate_sum_out),
                 ("lse", self.options.lse),
                 ("z", contextual),
-            ]),
-            workgroup: [WORKGROUP, 1, 1],
+            ],
+            constants,
+            workgroup: WORKGROUP,
         }
+        .shader()
     }
 }
 
 /// All of a job's queries in one dispatch.
-pub(crate) fn step(job: &Job, subgroups: bool) -> Step {
+///
+/// # Errors
+/// [`Error::Tensor`] for more than [`MOST_KEYS`] keys.
+pub(crate) fn step(job: &Job, subgroups: bool) -> Result<Step> {
+    let keys = job.k.layout.shape()[1];
+    if keys > MOST_KEYS {
+        return Err(Error::Tensor {
+            argument: "k".into(),
+            was: format!("one of {keys} keys"),
+            may_be: format!("one of up to {MOST_KEYS} keys if it is scheduled by rows"),
+        });
+    }
     let (words, value_words) = job.words();
-    let [batch, tokens, heads, _] = job.q.1.shape();
+    let [batch, tokens, heads, _] = job.q.layout.shape();
     // Two fours read each key half as often, but take twice as long to compile.
     let fours = if tokens > 4 * WORKGROUP as usize && 8 * (words + value_words) <= WORDS { 2 } else { 1 };
     let variant = Variant {
@@ -84,16 +94,12 @@ pub(crate) fn step(job: &Job, subgroups: bool) -> Step {
             fours,
             words,
             value_words,
-            gates: job.cope.map(|cope| match cope.gates {
-                GateSource::Logits => GateWords::Logits,
-                GateSource::Keys(_) => GateWords::Keys,
-                GateSource::Values => GateWords::Values,
-            }),
+            gates: job.gate_kind(),
             contextual_query: job.cope.is_some_and(|cope| cope.query.is_some()),
         },
-        gates_see_bias: job.cope.is_none_or(|cope| cope.gates_see_bias),
+        gates_see_bias: job.gates_see_bias(),
         subgroups,
     };
     let groups = [tokens.div_ceil(4 * fours * WORKGROUP as usize), heads, batch];
-    job.step(variant.shader(), Split::default(), groups)
+    Ok(job.step(variant.shader(), Split::default(), groups))
 }

@@ -1,7 +1,9 @@
 //! `shaders/attention_scores.wgsl`: logits before any contextual bias, or what gates are made from.
 
-use super::modules::{self, Module};
+use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step, WORKGROUP, groups_of};
+use super::words;
+use crate::ElementType;
 use crate::attention::VisibleKeys;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
@@ -55,8 +57,10 @@ pub(crate) struct Job {
 /// What makes one variant differ from another.
 #[derive(Debug, Clone, Copy)]
 struct Variant {
+    q: ElementType,
+    k: ElementType,
     keep: bool,
-    bias: bool,
+    bias: Option<ElementType>,
     bias_hides_only: bool,
     key_ranges: bool,
 }
@@ -65,34 +69,37 @@ impl Variant {
     fn shader(self) -> Shader {
         let choose = |on: bool, buffer: Module, none: Module| if on { buffer } else { none };
         let keep = choose(self.keep, modules::KEEP_BUFFER, modules::KEEP_NONE);
-        let bias = choose(self.bias, modules::BIAS_BUFFER, modules::BIAS_NONE);
+        let bias = choose(self.bias.is_some(), modules::BIAS_BUFFER, modules::BIAS_NONE);
         let key_range = choose(self.key_ranges, modules::KEY_RANGE_BUFFER, modules::KEY_RANGE_NONE);
-        let parts = [
-            modules::LANE1,
-            modules::PAIRS,
-            modules::STORE_F32,
-            modules::PLACE,
-            modules::FOUR_TOKENS,
-            modules::MASKED,
-            keep,
-            bias,
-            key_range,
-            KERNEL,
-        ];
+        let read = |index, name| Binding { index, name, access: Access::Read };
+        let (q_binding, k_binding, bias_binding) = (read(1, "q"), read(2, "k"), read(5, "bias"));
         let optional = [
-            (self.keep, Binding { index: 4, name: "keep", access: Access::Read }),
-            (self.bias, Binding { index: 5, name: "bias", access: Access::Read }),
-            (self.key_ranges, Binding { index: 6, name: "key_ranges", access: Access::Read }),
+            (self.keep, read(4, "keep")),
+            (self.bias.is_some(), bias_binding),
+            (self.key_ranges, read(6, "key_ranges")),
         ];
         let always = [
             Binding { index: 0, name: "params", access: Access::Uniform },
-            Binding { index: 1, name: "q", access: Access::Read },
-            Binding { index: 2, name: "k", access: Access::Read },
+            q_binding,
+            k_binding,
             Binding { index: 3, name: "logits", access: Access::ReadWrite },
         ];
+        let mut text = vec![modules::LANE1.wgsl, modules::PLACE.wgsl, modules::FOUR_TOKENS.wgsl, modules::MASKED.wgsl];
+        let elements = [self.q, self.k].into_iter().chain(self.bias);
+        text.extend(words::halves(Lane::One, elements).map(|halves| halves.wgsl));
+        let mut data = words::readable(q_binding, self.q, "(B, T, H, D)");
+        data += &words::readable(k_binding, self.k, "(B, S, Hk, D)");
+        if let Some(element) = self.bias {
+            data += &words::readable(bias_binding, element, "(B or 1, T or 1, H or 1, S)");
+        }
+        text.extend([&data, keep.wgsl, bias.wgsl, key_range.wgsl, KERNEL.wgsl]);
+        let bias_element = self.bias.map_or("none", ElementType::name);
         Shader {
-            name: format!("{}.{}.{}.{}", KERNEL.name, keep.name, bias.name, key_range.name),
-            wgsl: Shader::compose(&parts.map(|module| module.wgsl)),
+            name: format!(
+                "{}.{}_{}_{bias_element}.{}.{}.{}",
+                KERNEL.name, self.q, self.k, keep.name, bias.name, key_range.name
+            ),
+            wgsl: Shader::compose(&text),
             constants: vec![
                 ("WG_SIZE", WORKGROUP.into()),
                 ("BIAS_HIDES_ONLY", f64::from(u8::from(self.bias_hides_only))),
@@ -106,21 +113,27 @@ impl Variant {
     }
 }
 
-/// Every text, with what needs all of its branches.
+/// Every text whose tensors are stored alike, with what needs all of its branches.
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
-    (0..8).map(|bits| {
-        let on = |bit: u32| bits >> bit & 1 == 1;
-        Variant { keep: on(0), bias: on(1), bias_hides_only: on(1), key_ranges: on(2) }.shader()
-    })
+    let of = |element| {
+        (0..8).map(move |bits| {
+            let on = |bit: u32| bits >> bit & 1 == 1;
+            let bias = on(1).then_some(element);
+            Variant { q: element, k: element, keep: on(0), bias, bias_hides_only: on(1), key_ranges: on(2) }.shader()
+        })
+    };
+    ElementType::FLOATS.into_iter().flat_map(of)
 }
 
 impl Job {
     pub(crate) fn step(&self) -> Step {
-        let [batch, tokens, heads, channels] = self.q.1.shape();
-        let keys = self.k.1.shape()[1];
+        let [batch, tokens, heads, channels] = self.q.layout.shape();
+        let keys = self.k.layout.shape()[1];
         let variant = Variant {
+            q: self.q.element,
+            k: self.k.element,
             keep: self.keep.is_some(),
-            bias: self.bias.is_some(),
+            bias: self.bias.map(|bias| bias.element),
             bias_hides_only: self.bias_hides_only,
             key_ranges: self.key_ranges.is_some(),
         };
@@ -134,7 +147,7 @@ impl Job {
             visible_start: self.visible.start,
             visible_end: self.visible.end,
             from_row_end: i32::from(self.visible.from_row_end),
-            range_starts: self.key_ranges.map_or(0, |(_, layout)| u32::from(layout.shape()[3] == 2)),
+            range_starts: self.key_ranges.map_or(0, |ranges| u32::from(ranges.layout.shape()[3] == 2)),
             scale: self.scale as f32,
             _pad: 0,
         };

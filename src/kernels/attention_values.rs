@@ -1,7 +1,9 @@
 //! `shaders/attention_values.wgsl`: the weighted sum of values.
 
-use super::modules::{self, Module};
+use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step, WORKGROUP, groups_of};
+use super::words;
+use crate::ElementType;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
@@ -24,20 +26,31 @@ struct Numbers {
     _pad: u32,
 }
 
-pub(crate) fn shader() -> Shader {
-    let parts = [modules::LANE1, modules::PAIRS, modules::STORE_F32, modules::PLACE, modules::FOUR_TOKENS, KERNEL];
+/// Values and output of these elements.
+fn shader(v: ElementType, out: ElementType) -> Shader {
+    let v_binding = Binding { index: 2, name: "v", access: Access::Read };
+    let out_binding = Binding { index: 3, name: "out", access: Access::ReadWrite };
+    let mut text = vec![modules::LANE1.wgsl, modules::PLACE.wgsl, modules::FOUR_TOKENS.wgsl];
+    text.extend(words::halves(Lane::One, [v, out]).map(|halves| halves.wgsl));
+    let data = words::readable(v_binding, v, "(B, S, Hk, D)") + &words::writable(out_binding, out, "(B, T, H, D)");
+    text.extend([&data, KERNEL.wgsl]);
     Shader {
-        name: KERNEL.name.into(),
-        wgsl: Shader::compose(&parts.map(|module| module.wgsl)),
+        name: format!("{}.{v}_{out}", KERNEL.name),
+        wgsl: Shader::compose(&text),
         constants: vec![("WG_SIZE", WORKGROUP.into())],
         bindings: vec![
             Binding { index: 0, name: "params", access: Access::Uniform },
             Binding { index: 1, name: "weights", access: Access::ReadWrite },
-            Binding { index: 2, name: "v", access: Access::Read },
-            Binding { index: 3, name: "out", access: Access::ReadWrite },
+            v_binding,
+            out_binding,
         ],
         workgroup: [WORKGROUP, 1, 1],
     }
+}
+
+/// Every text whose tensors are stored alike.
+pub(crate) fn all() -> impl Iterator<Item = Shader> {
+    ElementType::FLOATS.into_iter().map(|element| shader(element, element))
 }
 
 /// Weights `[batch, tokens, heads, keys]`, values `[batch, keys, kv heads, channels]`, output `[batch, tokens, heads,
@@ -49,8 +62,8 @@ pub(crate) fn steps(
     first_head: usize,
     group: usize,
 ) -> impl Iterator<Item = Step> {
-    let [batch, tokens, heads, channels] = output.1.shape();
-    let keys = v.1.shape()[1];
+    let [batch, tokens, heads, channels] = output.layout.shape();
+    let keys = v.layout.shape()[1];
     // Without any key there is one run all the same: it writes zeros.
     (0..keys.max(1)).step_by(KEYS_AT_ONCE).map(move |first_key| {
         let numbers = Numbers {
@@ -64,7 +77,7 @@ pub(crate) fn steps(
             _pad: 0,
         };
         Step {
-            shader: shader(),
+            shader: shader(v.element, output.element),
             operands: vec![(1, Some(weights)), (2, Some(v)), (3, Some(output))],
             word: 1,
             numbers: bytemuck::bytes_of(&numbers).to_vec(),

@@ -1,8 +1,10 @@
 //! `shaders/cope_interpolate.wgsl`: the contextual bias between whole positions.
 
 use super::cope_positions::fraction_bits;
-use super::modules::{self, Module};
+use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step, WORKGROUP, groups_of};
+use super::words;
+use crate::ElementType;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
@@ -31,17 +33,22 @@ struct Numbers {
     _pad: u32,
 }
 
-pub(crate) fn shader(into: Into) -> Shader {
-    let parts = [modules::LANE1, modules::PAIRS, modules::STORE_F32, modules::PLACE, modules::MASKED, KERNEL];
+/// To an output of these elements.
+fn shader(out: ElementType, into: Into) -> Shader {
+    let out_binding = Binding { index: 3, name: "out", access: Access::ReadWrite };
+    let mut text = vec![modules::LANE1.wgsl, modules::PLACE.wgsl, modules::MASKED.wgsl];
+    text.extend(words::halves(Lane::One, [out]).map(|halves| halves.wgsl));
+    let data = words::writable(out_binding, out, "(B, T, H, S)");
+    text.extend([&data, KERNEL.wgsl]);
     Shader {
-        name: KERNEL.name.into(),
-        wgsl: Shader::compose(&parts.map(|module| module.wgsl)),
+        name: format!("{}.{out}", KERNEL.name),
+        wgsl: Shader::compose(&text),
         constants: vec![("WG_SIZE", WORKGROUP.into()), ("ADD", f64::from(u8::from(into == Into::Sum)))],
         bindings: vec![
             Binding { index: 0, name: "params", access: Access::Uniform },
             Binding { index: 1, name: "positions", access: Access::ReadWrite },
             Binding { index: 2, name: "z", access: Access::ReadWrite },
-            Binding { index: 3, name: "out", access: Access::ReadWrite },
+            out_binding,
         ],
         workgroup: [WORKGROUP, 1, 1],
     }
@@ -49,14 +56,15 @@ pub(crate) fn shader(into: Into) -> Shader {
 
 /// Every variant.
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
-    [Into::Place, Into::Sum].into_iter().map(shader)
+    let places = ElementType::FLOATS.into_iter().map(|out| shader(out, Into::Place));
+    places.chain([shader(ElementType::F32, Into::Sum)])
 }
 
 /// `scale` times `z` at the positions: positions and output `[batch, tokens, heads, keys]`, `z` `[batch, tokens, heads,
 /// n positions]`.
 pub(crate) fn step(positions: Operand, z: Operand, output: Operand, into: Into, scale: f64) -> Step {
-    let [batch, tokens, heads, keys] = output.1.shape();
-    let last = z.1.shape()[3].saturating_sub(1) as u32;
+    let [batch, tokens, heads, keys] = output.layout.shape();
+    let last = z.layout.shape()[3].saturating_sub(1) as u32;
     let bits = fraction_bits(last);
     let numbers = Numbers {
         tokens: tokens as u32,
@@ -69,7 +77,7 @@ pub(crate) fn step(positions: Operand, z: Operand, output: Operand, into: Into, 
         _pad: 0,
     };
     Step {
-        shader: shader(into),
+        shader: shader(output.element, into),
         operands: vec![(1, Some(positions)), (2, Some(z)), (3, Some(output))],
         word: 1,
         numbers: bytemuck::bytes_of(&numbers).to_vec(),

@@ -1,7 +1,9 @@
 //! `shaders/cope_logits.wgsl`: what each query makes of each position.
 
-use super::modules::{self, Module};
+use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step, WORKGROUP, groups_of};
+use super::words;
+use crate::ElementType;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
@@ -17,31 +19,43 @@ struct Numbers {
     positions: u32,
 }
 
-pub(crate) fn shader() -> Shader {
-    let parts = [modules::LANE1, modules::PAIRS, modules::STORE_F32, modules::PLACE, modules::FOUR_TOKENS, KERNEL];
+/// Queries and position embeddings of these elements.
+fn shader(query: ElementType, embeddings: ElementType) -> Shader {
+    let read = |index, name| Binding { index, name, access: Access::Read };
+    let bindings = [read(1, "query"), read(2, "position_embeddings")];
+    let mut text = vec![modules::LANE1.wgsl, modules::PLACE.wgsl, modules::FOUR_TOKENS.wgsl];
+    text.extend(words::halves(Lane::One, [query, embeddings]).map(|halves| halves.wgsl));
+    let data = words::readable(bindings[0], query, "(B, T, H, D)")
+        + &words::readable(bindings[1], embeddings, "(D, 1 or H, N)");
+    text.extend([&data, KERNEL.wgsl]);
     Shader {
-        name: KERNEL.name.into(),
-        wgsl: Shader::compose(&parts.map(|module| module.wgsl)),
+        name: format!("{}.{query}_{embeddings}", KERNEL.name),
+        wgsl: Shader::compose(&text),
         constants: vec![("WG_SIZE", WORKGROUP.into())],
         bindings: vec![
             Binding { index: 0, name: "params", access: Access::Uniform },
-            Binding { index: 1, name: "query", access: Access::Read },
-            Binding { index: 2, name: "position_embeddings", access: Access::Read },
+            bindings[0],
+            bindings[1],
             Binding { index: 3, name: "z", access: Access::ReadWrite },
         ],
         workgroup: [WORKGROUP, 1, 1],
     }
 }
 
+/// Every text whose tensors are stored alike.
+pub(crate) fn all() -> impl Iterator<Item = Shader> {
+    ElementType::FLOATS.into_iter().map(|element| shader(element, element))
+}
+
 /// `z = query · E`: queries `[batch, tokens, heads, channels]`, position embeddings `[1, channels, 1 or heads,
 /// positions]`, `z` `[batch, tokens, heads, positions]`.
 pub(crate) fn step(query: Operand, position_embeddings: Operand, z: Operand) -> Step {
-    let [batch, tokens, heads, channels] = query.1.shape();
-    let [.., positions] = z.1.shape();
+    let [batch, tokens, heads, channels] = query.layout.shape();
+    let [.., positions] = z.layout.shape();
     let numbers =
         Numbers { tokens: tokens as u32, heads: heads as u32, channels: channels as u32, positions: positions as u32 };
     Step {
-        shader: shader(),
+        shader: shader(query.element, position_embeddings.element),
         operands: vec![(1, Some(query)), (2, Some(position_embeddings)), (3, Some(z))],
         word: 1,
         numbers: bytemuck::bytes_of(&numbers).to_vec(),

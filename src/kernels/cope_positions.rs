@@ -1,7 +1,9 @@
 //! `shaders/cope_positions.wgsl`: gates, and their sums from the right.
 
-use super::modules::{self, Module};
+use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step, WORKGROUP};
+use super::words;
+use crate::ElementType;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
@@ -24,24 +26,19 @@ pub(crate) fn fraction_bits(last: u32) -> u32 {
     last.leading_zeros().min(24)
 }
 
-/// With or without a sum of gates to come in and to go out.
-pub(crate) fn shader(sum_in: bool, sum_out: bool) -> Shader {
+/// Of logits of these elements, with or without a sum of gates to come in and to go out.
+fn shader(logits: ElementType, sum_in: bool, sum_out: bool) -> Shader {
     let gate_sum = if sum_in { modules::GATE_SUM_BUFFER } else { modules::GATE_SUM_NONE };
     let gate_sum_out = if sum_out { modules::GATE_SUM_OUT_BUFFER } else { modules::GATE_SUM_OUT_NONE };
-    let parts = [
-        modules::LANE1,
-        modules::PAIRS,
-        modules::STORE_F32,
-        modules::PLACE,
-        modules::MASKED,
-        modules::COUNT,
-        gate_sum,
-        gate_sum_out,
-        KERNEL,
-    ];
+    // Only read; writable since logits may lie in one scratch buffer with positions.
+    let logits_binding = Binding { index: 1, name: "logits", access: Access::ReadWrite };
+    let mut text = vec![modules::LANE1.wgsl, modules::PLACE.wgsl, modules::MASKED.wgsl, modules::COUNT.wgsl];
+    text.extend(words::halves(Lane::One, [logits]).map(|halves| halves.wgsl));
+    let data = words::readable(logits_binding, logits, "(B, T, H, S)");
+    text.extend([&data, gate_sum.wgsl, gate_sum_out.wgsl, KERNEL.wgsl]);
     let mut bindings = vec![
         Binding { index: 0, name: "params", access: Access::Uniform },
-        Binding { index: 1, name: "logits", access: Access::ReadWrite },
+        logits_binding,
         Binding { index: 2, name: "positions", access: Access::ReadWrite },
     ];
     if sum_in {
@@ -51,8 +48,8 @@ pub(crate) fn shader(sum_in: bool, sum_out: bool) -> Shader {
         bindings.push(Binding { index: 7, name: "gate_sum_out", access: Access::ReadWrite });
     }
     Shader {
-        name: format!("{}.{}.{}", KERNEL.name, gate_sum.name, gate_sum_out.name),
-        wgsl: Shader::compose(&parts.map(|module| module.wgsl)),
+        name: format!("{}.{logits}.{}.{}", KERNEL.name, gate_sum.name, gate_sum_out.name),
+        wgsl: Shader::compose(&text),
         constants: vec![("WG_SIZE", WORKGROUP.into())],
         bindings,
         workgroup: [WORKGROUP, 1, 1],
@@ -61,7 +58,10 @@ pub(crate) fn shader(sum_in: bool, sum_out: bool) -> Shader {
 
 /// Every variant.
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
-    [false, true].into_iter().flat_map(|sum_in| [false, true].map(|sum_out| shader(sum_in, sum_out)))
+    let sums = [(false, false), (true, false), (false, true), (true, true)];
+    ElementType::FLOATS
+        .into_iter()
+        .flat_map(move |logits| sums.map(|(sum_in, sum_out)| shader(logits, sum_in, sum_out)))
 }
 
 /// Positions `[batch, tokens, heads, keys]` in fixed point from logits of that shape, `n_positions` of them at most.
@@ -73,11 +73,11 @@ pub(crate) fn step(
     gate_sum_out: Option<Operand>,
     n_positions: usize,
 ) -> Step {
-    let [batch, tokens, heads, keys] = logits.1.shape();
+    let [batch, tokens, heads, keys] = logits.layout.shape();
     let last = n_positions.saturating_sub(1) as u32;
     let numbers = Numbers { keys: keys as u32, last, fraction_bits: fraction_bits(last), _pad: 0 };
     Step {
-        shader: shader(gate_sum.is_some(), gate_sum_out.is_some()),
+        shader: shader(logits.element, gate_sum.is_some(), gate_sum_out.is_some()),
         operands: vec![(1, Some(logits)), (2, Some(positions)), (3, gate_sum), (7, gate_sum_out)],
         word: 1,
         numbers: bytemuck::bytes_of(&numbers).to_vec(),

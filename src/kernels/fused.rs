@@ -1,7 +1,10 @@
 //! `shaders/shared/attention.wgsl`: what the kernels of fused attention share.
 
-use super::modules::{self, Module};
+use super::cope_logits;
+use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step};
+use super::words;
+use crate::ElementType;
 use crate::attention::VisibleKeys;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
@@ -132,21 +135,38 @@ const BINDINGS: [Binding; 18] = {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Options {
     pub keep: bool,
-    pub bias: bool,
     pub key_ranges: bool,
     pub lse: bool,
     pub gate_sum: bool,
     pub gate_sum_out: bool,
-    /// Whether channels are read and written four at a time.
-    pub fours: bool,
+    pub elements: Elements,
+}
+
+/// How tensors are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Elements {
+    q: ElementType,
+    k: ElementType,
+    v: ElementType,
+    out: ElementType,
+    query: Option<ElementType>,
+    embeddings: Option<ElementType>,
+    gate_keys: Option<ElementType>,
+    bias: Option<ElementType>,
+    /// Whether the channels of all heads lie in whole words of four.
+    fours: bool,
 }
 
 impl Options {
+    pub(crate) fn has_bias(self) -> bool {
+        self.elements.bias.is_some()
+    }
+
     /// Where keys are looked at.
     pub(crate) fn of_logits(self) -> [Module; 3] {
         [
             choose(self.keep, modules::KEEP_BUFFER, modules::KEEP_NONE),
-            choose(self.bias, modules::BIAS_BUFFER, modules::BIAS_NONE),
+            choose(self.has_bias(), modules::BIAS_BUFFER, modules::BIAS_NONE),
             choose(self.key_ranges, modules::KEY_RANGE_BUFFER, modules::KEY_RANGE_NONE),
         ]
     }
@@ -162,40 +182,194 @@ impl Options {
     pub(crate) fn of_lse(self) -> Module {
         choose(self.lse, modules::LSE_BUFFER, modules::LSE_NONE)
     }
-
-    pub(crate) fn of_words(self) -> Module {
-        choose(self.fours, modules::WORDS_VECTOR, modules::WORDS_SCALAR)
-    }
 }
 
 fn choose(on: bool, a: Module, b: Module) -> Module {
     if on { a } else { b }
 }
 
-/// The parameters and those of all bindings that have these names.
-pub(crate) fn bindings(names: &[(&str, bool)]) -> Vec<Binding> {
-    let used = BINDINGS.into_iter().filter(|binding| names.contains(&(binding.name, true)));
-    [Binding { index: 0, name: "params", access: Access::Uniform }].into_iter().chain(used).collect()
+/// A shader from its kernel, from modules that name its variant and text that is named otherwise. `names` says which of
+/// the bindings it uses.
+pub(crate) struct Composition<'a> {
+    pub kernel: Module,
+    pub options: Options,
+    pub chosen: &'a [Module],
+    pub written_out: Option<(String, String)>,
+    pub names: &'a [(&'a str, bool)],
+    pub constants: Vec<(&'static str, f64)>,
+    pub workgroup: u32,
+}
+
+impl Composition<'_> {
+    pub(crate) fn shader(self) -> Shader {
+        let used = BINDINGS.into_iter().filter(|binding| self.names.contains(&(binding.name, true)));
+        let bindings: Vec<_> =
+            [Binding { index: 0, name: "params", access: Access::Uniform }].into_iter().chain(used).collect();
+        let (data, data_name) = self.options.elements.text(&bindings);
+        let shared = [modules::PLACE, modules::MASKED, modules::COUNT, modules::ATTENTION];
+        let mut texts: Vec<_> = shared.iter().chain(self.chosen).chain([&self.kernel]).map(|m| m.wgsl).collect();
+        texts.push(&data);
+        let mut names = vec![self.kernel.name, &data_name];
+        if let Some((name, text)) = &self.written_out {
+            names.push(name);
+            texts.push(text);
+        }
+        names.extend(self.chosen.iter().map(|module| module.name));
+        Shader {
+            name: names.join("."),
+            wgsl: Shader::compose(&texts),
+            constants: [("WG_SIZE", self.workgroup.into())].into_iter().chain(self.constants).collect(),
+            bindings,
+            workgroup: [self.workgroup, 1, 1],
+        }
+    }
+}
+
+impl Elements {
+    /// Declares those tensors among the bindings that may be stored in several ways, and the functions that reach them:
+    /// `NAME_word(ix, word)` and `store_out_word(ix, word, x)` for four channels of a head, `load_NAME(ix)` for numbers.
+    /// And what stands for this in a variant's name.
+    fn text(self, bindings: &[Binding]) -> (String, String) {
+        let lane = if self.fours { Lane::Four } else { Lane::One };
+        let mut used = Vec::new();
+        let mut text = String::from(lane.module().wgsl);
+        if !self.fours {
+            text.push_str(modules::WORDS_SCALAR.wgsl);
+        }
+        let mut declarations = String::new();
+        for &binding in bindings {
+            let (element, shape) = match binding.name {
+                "q" => (Some(self.q), "(B, T, H, D)"),
+                "k" => (Some(self.k), "(B, S, Hk, D)"),
+                "v" => (Some(self.v), "(B, S, Hk, Dv)"),
+                "out" => (Some(self.out), "(B, T, H, Dv)"),
+                "query" => (self.query, "(B, T, H, D)"),
+                "gate_keys" => (self.gate_keys, "(B, S, Hk, D)"),
+                "embeddings" => (self.embeddings, "(D, 1 or H, N)"),
+                "bias" => (self.bias, "(B or 1, T or 1, H or 1, S)"),
+                _ => continue,
+            };
+            let Some(element) = element else { continue };
+            used.push(element);
+            declarations += &match binding.name {
+                "embeddings" | "bias" => numbers(binding, element, lane, shape),
+                "out" => {
+                    words::declare(binding, element, lane, shape)
+                        + &words::store("out", Some((binding, element)), lane)
+                        + store_word(lane)
+                }
+                name => {
+                    words::declare(binding, element, lane, shape)
+                        + &words::load(name, Some((binding, element)), lane)
+                        + &load_word(name, lane)
+                }
+            };
+        }
+        text.extend(words::halves(lane, used.iter().copied()).map(|halves| halves.wgsl));
+        text.push_str(&declarations);
+        let elements: Vec<_> = used.iter().map(|element| element.name()).collect();
+        (text, format!("{}_{}", lane.module().name, elements.join("_")))
+    }
+}
+
+/// `fn NAME_word(ix: u32, word: u32) -> vec4<f32>`: four channels of the head at `ix`.
+fn load_word(name: &str, lane: Lane) -> String {
+    let channels = if name == "v" { "value_channels" } else { "channels" };
+    let body = match lane {
+        Lane::Four => format!("return load_{name}(ix + word);"),
+        Lane::One => {
+            let loads = ["x", "y", "z", "w"].map(|i| format!("load_{name}(at.{i})")).join(", ");
+            let four = match name {
+                "q" | "query" => format!("within(word, vec4({loads}))"),
+                _ => format!("vec4({loads})"),
+            };
+            format!("let at = places(ix, word, params.{channels}, params.{name}.channel);\n    return {four};")
+        }
+    };
+    format!("fn {name}_word(ix: u32, word: u32) -> vec4<f32> {{\n    {body}\n}}\n")
+}
+
+/// `fn store_out_word(ix: u32, word: u32, x: vec4<f32>)`: four channels of the head at `ix`.
+fn store_word(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Four => {
+            "fn store_out_word(ix: u32, word: u32, x: vec4<f32>) {
+    store_out(ix + word, x);
+}
+"
+        }
+        Lane::One => {
+            "fn store_out_word(ix: u32, word: u32, x: vec4<f32>) {
+    let first = 4u * word;
+    let channels = vec4(x.x, x.y, x.z, x.w);
+    for (var c = first; c < min(first + 4u, params.value_channels); c++) {
+        store_out(ix + c * params.out.channel, channels[c - first]);
+    }
+}
+"
+        }
+    }
+}
+
+/// A binding of single numbers and `fn load_NAME(ix: u32) -> f32`, whatever a lane is.
+fn numbers(binding: Binding, element: ElementType, lane: Lane, shape: &str) -> String {
+    let Binding { index, name, .. } = binding;
+    let (word, body) = match (element.bytes(), lane) {
+        (2, Lane::Four) => ("u32", format!("{element}_to_f32(vec2({name}[ix / 2u], 0u))[ix % 2u]")),
+        (2, Lane::One) => ("u32", format!("{element}_to_f32(({name}[ix / 2u] >> (16u * (ix % 2u))) & 0xffffu)")),
+        _ => ("f32", format!("{name}[ix]")),
+    };
+    format!(
+        "@group(0) @binding({index}) var<storage, read> {name}: array<{word}>; // {shape}, {element}\n\
+         fn load_{name}(ix: u32) -> f32 {{\n    return {body};\n}}\n"
+    )
 }
 
 impl Job {
     pub(crate) fn options(&self) -> Options {
-        let words = [Some(self.q), Some(self.k), Some(self.v), Some(self.output)].into_iter();
-        let cope = self.cope.iter().flat_map(|cope| [cope.query, cope.gates.keys()]);
+        let cope = self.cope.as_ref();
+        let query = cope.and_then(|cope| cope.query);
+        let gate_keys = cope.and_then(|cope| cope.gates.keys());
+        let words = [Some(self.q), Some(self.k), Some(self.v), Some(self.output), query, gate_keys];
+        let element = |operand: Operand| operand.element;
         Options {
             keep: self.keep.is_some(),
-            bias: self.bias.is_some(),
             key_ranges: self.key_ranges.is_some(),
             lse: self.lse.is_some(),
-            gate_sum: self.cope.is_some_and(|cope| cope.gate_sum.is_some()),
-            gate_sum_out: self.cope.is_some_and(|cope| cope.gate_sum_out.is_some()),
-            fours: words.chain(cope).flatten().all(|(_, layout)| layout.is_in_fours()),
+            gate_sum: cope.is_some_and(|cope| cope.gate_sum.is_some()),
+            gate_sum_out: cope.is_some_and(|cope| cope.gate_sum_out.is_some()),
+            elements: Elements {
+                q: self.q.element,
+                k: self.k.element,
+                v: self.v.element,
+                out: self.output.element,
+                query: query.map(element),
+                embeddings: cope.map(|cope| cope.embeddings.element),
+                gate_keys: gate_keys.map(element),
+                bias: self.bias.map(element),
+                fours: words.into_iter().flatten().all(|operand| operand.layout.is_in_fours()),
+            },
         }
+    }
+
+    /// What gates are made from; `None` without contextual position encoding.
+    pub(crate) fn gate_kind(&self) -> Option<GateKind> {
+        self.cope.map(|cope| cope.gates.kind())
+    }
+
+    /// Whether the bias is part of what gates are made from.
+    pub(crate) fn gates_see_bias(&self) -> bool {
+        self.cope.is_none_or(|cope| cope.gates_see_bias)
+    }
+
+    /// A dispatch that makes `z`: what queries make of each position.
+    pub(crate) fn position_logits(&self) -> Option<Step> {
+        self.cope.map(|cope| cope_logits::step(cope.query.unwrap_or(self.q), cope.embeddings, cope.z))
     }
 
     /// Words of four channels of a query and of a value, the last one perhaps not full.
     pub(crate) fn words(&self) -> (usize, usize) {
-        (self.q.1.shape()[3].div_ceil(4), self.v.1.shape()[3].div_ceil(4))
+        (self.q.layout.shape()[3].div_ceil(4), self.v.layout.shape()[3].div_ceil(4))
     }
 
     /// A dispatch of a shader over this job, which binds what the shader uses.
@@ -225,9 +399,9 @@ impl Job {
             let used = shader.bindings.iter().any(|used| used.index == binding.index);
             (binding.index, tensor.filter(|_| used))
         });
-        let [_, tokens, heads, channels] = self.q.1.shape();
-        let [_, keys, _, value_channels] = self.v.1.shape();
-        let positions = cope.map_or(1, |cope| cope.embeddings.1.shape()[3]);
+        let [_, tokens, heads, channels] = self.q.layout.shape();
+        let [_, keys, _, value_channels] = self.v.layout.shape();
+        let positions = cope.map_or(1, |cope| cope.embeddings.layout.shape()[3]);
         let numbers = Numbers {
             tokens: tokens as u32,
             keys: keys as u32,
@@ -240,7 +414,7 @@ impl Job {
             visible_start: self.visible.start,
             visible_end: self.visible.end,
             from_row_end: i32::from(self.visible.from_row_end),
-            range_starts: self.key_ranges.map_or(0, |(_, layout)| u32::from(layout.shape()[3] == 2)),
+            range_starts: self.key_ranges.map_or(0, |ranges| u32::from(ranges.layout.shape()[3] == 2)),
             scale: (self.scale * LOG2_E) as f32,
             bias_scale: cope.map_or(0.0, |cope| cope.bias_scale * LOG2_E) as f32,
             splits: split.splits as u32,
@@ -248,7 +422,7 @@ impl Job {
         };
         Step {
             operands: operands.collect(),
-            word: if self.options().fours { 4 } else { 1 },
+            word: if self.options().elements.fours { 4 } else { 1 },
             numbers: bytemuck::bytes_of(&numbers).to_vec(),
             groups,
             shader,
@@ -256,7 +430,23 @@ impl Job {
     }
 }
 
+/// What gates are made from, as variants know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum GateKind {
+    Logits,
+    Keys,
+    Values,
+}
+
 impl GateSource {
+    pub(crate) fn kind(self) -> GateKind {
+        match self {
+            Self::Logits => GateKind::Logits,
+            Self::Keys(_) => GateKind::Keys,
+            Self::Values => GateKind::Values,
+        }
+    }
+
     pub(crate) fn keys(self) -> Option<Operand> {
         match self {
             Self::Keys(keys) => Some(keys),

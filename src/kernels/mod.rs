@@ -3,6 +3,7 @@
 pub(crate) mod attention_decode;
 pub(crate) mod attention_rows;
 pub(crate) mod attention_scores;
+pub(crate) mod attention_tiles;
 pub(crate) mod attention_values;
 pub(crate) mod cope_interpolate;
 pub(crate) mod cope_logits;
@@ -17,6 +18,7 @@ pub(crate) mod rope_rotate;
 pub(crate) mod rope_table;
 pub(crate) mod softmax;
 pub(crate) mod step;
+pub(crate) mod words;
 
 use crate::gpu::Shader;
 
@@ -25,11 +27,11 @@ use crate::gpu::Shader;
 pub(crate) fn all() -> Vec<Shader> {
     rope_table::all()
         .chain(rope_rotate::all())
-        .chain([cope_logits::shader()])
+        .chain(cope_logits::all())
         .chain(cope_positions::all())
         .chain(cope_interpolate::all())
         .chain(attention_scores::all())
         .chain(softmax::all())
-        .chain([attention_values::shader()])
+        .chain(attention_values::all())
         .collect()
 }

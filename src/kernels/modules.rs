@@ -1,5 +1,7 @@
 //! The pieces that kernels share, by name. A kernel's finished text is its pieces one after the other.
 
+use crate::Pairing;
+
 /// Declares a constant for each file in `shaders/shared`.
 macro_rules! shared {
     ($($name:ident = $file:literal;)*) => {
@@ -24,15 +26,13 @@ shared! {
     BIAS_BUFFER = "bias_buffer";
     BIAS_NONE = "bias_none";
     COUNT = "count";
-    DATA_COPY = "data_copy";
-    DATA_COPY_Q = "data_copy_q";
-    DATA_IN_PLACE = "data_in_place";
-    DATA_ONE = "data_one";
     DECODE_CONTEXTUAL = "decode_contextual";
     DECODE_COUNTS = "decode_counts";
     DECODE_FOUR = "decode_four";
+    DECODE_FOUR_PRODUCTS = "decode_four_products";
     DECODE_NO_COUNTS = "decode_no_counts";
     DECODE_ONE = "decode_one";
+    DECODE_ONE_PRODUCTS = "decode_one_products";
     DECODE_PLAIN = "decode_plain";
     DECODE_ROWS = "decode_rows";
     FOUR_COUNTS = "four_counts";
@@ -45,6 +45,8 @@ shared! {
     GATE_SUM_NONE = "gate_sum_none";
     GATE_SUM_OUT_BUFFER = "gate_sum_out_buffer";
     GATE_SUM_OUT_NONE = "gate_sum_out_none";
+    HALVES_LANE1 = "halves_lane1";
+    HALVES_LANE4 = "halves_lane4";
     KEEP_BUFFER = "keep_buffer";
     KEEP_NONE = "keep_none";
     KEY_RANGE_BUFFER = "key_range_buffer";
@@ -59,15 +61,23 @@ shared! {
     MERGE_COUNTS = "merge_counts";
     MERGE_NO_COUNTS = "merge_no_counts";
     PAIRS = "pairs";
+    PAIRS_HALF_SPLIT = "pairs_half_split";
+    PAIRS_INTERLEAVED = "pairs_interleaved";
     PLACE = "place";
-    POSITIONS_BUFFER = "positions_buffer";
+    POSITIONS_LANE1 = "positions_lane1";
+    POSITIONS_LANE4 = "positions_lane4";
     POSITIONS_NONE = "positions_none";
+    ROWS_BUFFER = "rows_buffer";
     ROWS_CONTEXTUAL = "rows_contextual";
+    ROWS_NONE = "rows_none";
     ROWS_PLAIN = "rows_plain";
-    STORE_F32 = "store_f32";
+    TILES_CONTEXTUAL = "tiles_contextual";
+    TILES_GATES_FROM_KEYS = "tiles_gates_from_keys";
+    TILES_GATES_FROM_LOGITS = "tiles_gates_from_logits";
+    TILES_GATES_FROM_VALUES = "tiles_gates_from_values";
+    TILES_PLAIN = "tiles_plain";
     TURN = "turn";
     WORDS_SCALAR = "words_scalar";
-    WORDS_VECTOR = "words_vector";
 }
 
 /// How many pairs one lane holds: the vector path or the one for any layout.
@@ -89,6 +99,23 @@ impl Lane {
         match self {
             Self::One => LANE1,
             Self::Four => LANE4,
+        }
+    }
+
+    /// How a lane's two words hold its pairs.
+    pub(crate) fn pairing(self, pairing: Pairing) -> Module {
+        match (self, pairing) {
+            (Self::Four, Pairing::Interleaved) => PAIRS_INTERLEAVED,
+            _ => PAIRS_HALF_SPLIT,
+        }
+    }
+
+    /// Where positions come from: a buffer, or nowhere.
+    pub(crate) fn positions(self, from_buffer: bool) -> Module {
+        match (self, from_buffer) {
+            (_, false) => POSITIONS_NONE,
+            (Self::One, true) => POSITIONS_LANE1,
+            (Self::Four, true) => POSITIONS_LANE4,
         }
     }
 }

@@ -48,7 +48,7 @@ impl Scratch {
         }
         // A binding is never empty.
         self.end = first + layout.elements().max(1);
-        Ok((Tensor::Scratch, layout))
+        Ok(Operand { tensor: Tensor::Scratch, layout, element: ElementType::F32 })
     }
 }
 
@@ -87,6 +87,7 @@ impl Plan {
 
     /// Refuses scratch memory that does not hold this plan, which was made for its offset.
     pub(crate) fn expect_scratch(&self, scratch: &View) -> Result<()> {
+        scratch.expect_element("scratch", ElementType::F32)?;
         scratch.expect_written("scratch")?;
         let layout = scratch.layout();
         let [b, t, h, elements] = layout.shape();
@@ -113,6 +114,7 @@ impl Plan {
         buffer: impl Fn(Tensor) -> &'a wgpu::Buffer + Copy,
     ) -> Result<Prepared> {
         self.steps.iter().try_fold(Prepared::nothing(), |done, step| {
+            step.expect_bindings(gpu.limits().max_storage_buffers_per_shader_stage)?;
             Ok(done.then(Prepared::new(gpu, &step.shader, &[step.dispatch(self.limits, buffer)])?))
         })
     }
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
     use crate::kernels::cope_logits;
 
-    const LIMITS: Limits = Limits { groups: 65_535, binding: 128 << 20, alignment: 256, buffer: 1 << 30 };
+    const LIMITS: Limits = Limits::LOWEST;
 
     fn plan(limits: Limits, first: usize) -> Result<Plan> {
         let query = Layout::contiguous([2, 40, 4, 8])?;
@@ -132,8 +134,9 @@ mod tests {
         Plan::new(whole, limits, first, |region, scratch| {
             let z = scratch.take(region.shape(16))?;
             scratch.take(region.shape(1))?;
-            let query = (Tensor::ContextualQuery, region.of(query)?);
-            Ok(vec![cope_logits::step(query, (Tensor::PositionEmbeddings, embeddings), z)])
+            let of = |tensor, layout| Operand { tensor, layout, element: ElementType::F32 };
+            let query = of(Tensor::ContextualQuery, region.of(query)?);
+            Ok(vec![cope_logits::step(query, of(Tensor::PositionEmbeddings, embeddings), z)])
         })
     }
 
@@ -148,7 +151,7 @@ mod tests {
 
     #[test]
     fn regions_share_their_scratch() -> Result<()> {
-        let cut = plan(Limits { binding: 10 << 10, ..LIMITS }, 0)?;
+        let cut = plan(Limits { binding: 6 << 10, ..LIMITS }, 0)?;
         assert_eq!(cut.steps.len(), 4, "a row of the batch and two heads each");
         assert_eq!(cut.scratch_end, 40 * 2 * 16 + 40 * 2);
         let few_groups = plan(Limits { groups: 3, ..LIMITS }, 0)?;

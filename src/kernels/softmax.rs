@@ -16,7 +16,7 @@ struct Numbers {
 }
 
 /// With or without a place for the log-sum-exp.
-pub(crate) fn shader(with_lse: bool) -> Shader {
+fn shader(with_lse: bool) -> Shader {
     let lse = if with_lse { modules::LSE_BUFFER } else { modules::LSE_NONE };
     let parts = [modules::PLACE, modules::MASKED, lse, KERNEL];
     let mut bindings = vec![
@@ -42,7 +42,7 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
 
 /// Logits `[batch, tokens, heads, keys]` become weights; their log-sum-exp goes to `[batch, tokens, heads, 1]`.
 pub(crate) fn step(logits: Operand, lse: Option<Operand>) -> Step {
-    let [batch, tokens, heads, keys] = logits.1.shape();
+    let [batch, tokens, heads, keys] = logits.layout.shape();
     let numbers = Numbers { keys: keys as u32, _pad: [0; 3] };
     Step {
         shader: shader(lse.is_some()),

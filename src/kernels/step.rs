@@ -2,7 +2,7 @@
 
 use super::grid::Limits;
 use super::place::Place;
-use crate::gpu::{Dispatch, Shader, Slot};
+use crate::gpu::{Dispatch, Shader, Slot, View};
 use crate::{ElementType, Error, Layout, Result};
 
 /// The tensors of contextual encoding and of attention.
@@ -26,8 +26,13 @@ pub(crate) enum Tensor {
     Scratch,
 }
 
-/// A tensor and where it lies.
-pub(crate) type Operand = (Tensor, Layout);
+/// A tensor, where it lies, and of what elements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operand {
+    pub tensor: Tensor,
+    pub layout: Layout,
+    pub element: ElementType,
+}
 
 /// A dispatch. The uniform holds the places of `operands`, in their order, and then `numbers`.
 #[derive(Debug, Clone)]
@@ -44,39 +49,54 @@ pub(crate) struct Step {
 impl Step {
     /// Refuses what the device's limits do not allow.
     pub(crate) fn check(&self, limits: Limits) -> Result<()> {
-        for (_, (tensor, layout)) in self.bound() {
-            let bytes = limits.range([(layout, ElementType::F32)]);
-            limits.expect_binding(tensor.name(), bytes.end - bytes.start)?;
+        for (_, operand) in self.bound() {
+            let bytes = limits.range([(operand.layout, operand.element)]);
+            limits.expect_binding(operand.tensor.name(), bytes.end - bytes.start)?;
         }
-        match self.groups.iter().find(|&&n| n > limits.groups as usize) {
-            None => Ok(()),
-            Some(n) => Err(Error::Limit {
-                limit: "max_compute_workgroups_per_dimension".into(),
-                was: format!("{n} for {}", self.shader.name),
-                may_be: format!("up to {} on this device", limits.groups),
-            }),
+        let most = self.groups.into_iter().max().unwrap_or_default();
+        limits.expect_groups(&self.shader.name, u32::try_from(most).unwrap_or(u32::MAX))
+    }
+
+    /// Refuses more storage buffers than the device allows a shader.
+    pub(crate) fn expect_bindings(&self, most: u32) -> Result<()> {
+        let buffers = self.bound().count();
+        if buffers <= most as usize {
+            return Ok(());
         }
+        Err(Error::Limit {
+            limit: "max_storage_buffers_per_shader_stage".into(),
+            was: format!("{buffers} for {}", self.shader.name),
+            may_be: format!("up to {most} on this device: leave out what is optional"),
+        })
     }
 
     /// The dispatch, over these buffers.
     pub(crate) fn dispatch<'a>(&self, limits: Limits, buffer: impl Fn(Tensor) -> &'a wgpu::Buffer) -> Dispatch<'a> {
-        let range = |layout| limits.range([(layout, ElementType::F32)]);
+        let range = |operand: Operand| limits.range([(operand.layout, operand.element)]);
         let word = |tensor: Tensor| if tensor.is_of_words() { self.word } else { 1 };
-        let place = |(tensor, layout)| Place::new(layout, word(tensor), range(layout).start);
+        let place =
+            |operand: Operand| Place::new(operand.layout, operand.element, word(operand.tensor), range(operand).start);
         let places: Vec<_> = self.operands.iter().map(|(_, operand)| operand.map(place).unwrap_or_default()).collect();
         let mut params: Vec<u8> = bytemuck::cast_slice(&places).to_vec();
         params.extend(&self.numbers);
         // A uniform's size is a multiple of 16 bytes.
         params.resize(params.len().next_multiple_of(16), 0);
-        let slots = self.bound().map(|(index, (tensor, layout))| {
-            let range = range(layout);
-            Slot { index, buffer: buffer(tensor), offset: range.start, size: range.end - range.start }
+        let slots = self.bound().map(|(index, operand)| {
+            let range = range(operand);
+            Slot { index, buffer: buffer(operand.tensor), offset: range.start, size: range.end - range.start }
         });
         Dispatch { params, slots: slots.collect(), groups: self.groups.map(|n| n as u32) }
     }
 
     fn bound(&self) -> impl Iterator<Item = (u32, Operand)> {
         self.operands.iter().filter_map(|&(index, operand)| Some((index, operand?)))
+    }
+}
+
+impl Operand {
+    /// A part of a view.
+    pub(crate) fn of(tensor: Tensor, view: &View, part: impl Fn(Layout) -> Result<Layout>) -> Result<Self> {
+        Ok(Self { tensor, layout: part(view.layout())?, element: view.element() })
     }
 }
 

@@ -4,14 +4,19 @@ use crate::case::{Both, assert_near};
 use crate::common::Random;
 use crate::request::{Cope, Request, Source, TOLERANCE, assert_same};
 use phasor::Layout;
-use phasor::attention::Standing;
+use phasor::attention::{Schedule, Standing};
 
+/// Each way of cutting the work gives what the reference gives.
 #[track_caller]
 fn assert_agrees(request: &Request, what: &str) {
     let expected = request.reference();
-    assert_same(what, &request.fused(), &expected, TOLERANCE, request.k.layout.shape()[1]);
-    // Nobody asks for sums: counting may stop at the last position.
-    assert_near(what, &request.fused_output(), &expected.out, TOLERANCE);
+    let keys = request.k.layout.shape()[1];
+    for schedule in [Schedule::Rows, Schedule::Tiles, Schedule::Split] {
+        let what = format!("{what}, {schedule:?}");
+        assert_same(&what, &request.fused(schedule), &expected, TOLERANCE, keys);
+        // Nobody asks for sums: counting may stop at the last position.
+        assert_near(&what, &request.fused_output(schedule), &expected.out, TOLERANCE);
+    }
 }
 
 #[test]
@@ -40,7 +45,7 @@ fn masks_and_biases_from_buffers() {
         let plain = Request::random(&mut random, [batch, tokens, keys], heads);
         for shape in [[batch, tokens, heads[0], keys], [1, tokens, 1, keys], [batch, 1, 1, keys]] {
             let mut keep = Both::filled(shape, 0.0);
-            keep.values.iter_mut().for_each(|keep| *keep = random.below(3).min(1) as f32);
+            keep.values.iter_mut().for_each(|keep| *keep = f32::from(random.value() > -0.7));
             let keep = Both::new(keep.values, keep.layout);
             let bias = Both::random(&mut random, shape, 2.0);
             assert_agrees(&Request { keep: Some(keep.clone()), ..plain.clone() }, "keep");

@@ -4,31 +4,34 @@ use phasor::Gpu;
 use safetensors::SafeTensors;
 use std::sync::OnceLock;
 
-/// The device that this run is about; `VK_DRIVER_FILES` or wgpu's own variables choose it.
-///
-/// One for the whole process, so that all tests share its pipelines. With no adapter the tests fail: a run on nothing
-/// has shown nothing.
-pub fn gpu() -> &'static Gpu {
-    static GPU: OnceLock<Gpu> = OnceLock::new();
-    GPU.get_or_init(|| {
-        let gpu = Gpu::request_blocking().unwrap_or_else(|error| panic!("these tests need a device: {error}"));
-        println!("testing on {}, {}", gpu.info().name, gpu.info().driver_info);
-        gpu
+/// The adapter that this run is about; `VK_DRIVER_FILES` or wgpu's own variables choose it. With none the tests fail: a
+/// run on nothing has shown nothing.
+fn adapter() -> &'static wgpu::Adapter {
+    static ADAPTER: OnceLock<wgpu::Adapter> = OnceLock::new();
+    ADAPTER.get_or_init(|| {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            ..wgpu::RequestAdapterOptions::default()
+        };
+        let adapter = pollster::block_on(instance.request_adapter(&options)).expect("these tests need an adapter");
+        println!("testing on {}, {}", adapter.get_info().name, adapter.get_info().driver_info);
+        adapter
     })
 }
 
-/// A device of its own on the same adapter, with limits that the adapter's are changed into.
+/// One device for the whole process, so that all tests share its pipelines.
+pub fn gpu() -> &'static Gpu {
+    static GPU: OnceLock<Gpu> = OnceLock::new();
+    GPU.get_or_init(|| Gpu::on_blocking(adapter()).expect("these tests need a device"))
+}
+
+/// A device of its own, with limits that the adapter's are changed into.
 pub fn gpu_with(change: impl FnOnce(&mut wgpu::Limits)) -> Gpu {
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
-    let options = wgpu::RequestAdapterOptions {
-        power_preference: wgpu::PowerPreference::HighPerformance,
-        ..wgpu::RequestAdapterOptions::default()
-    };
-    let adapter = pollster::block_on(instance.request_adapter(&options)).expect("these tests need a device");
-    let mut required_limits = adapter.limits();
+    let mut required_limits = adapter().limits();
     change(&mut required_limits);
     let descriptor = wgpu::DeviceDescriptor { required_limits, ..wgpu::DeviceDescriptor::default() };
-    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).expect("the adapter takes less");
+    let (device, queue) = pollster::block_on(adapter().request_device(&descriptor)).expect("the adapter takes less");
     Gpu::adopt(&device, &queue)
 }
 
@@ -45,11 +48,6 @@ impl Random {
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
-    }
-
-    /// Below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
     }
 
     /// From -2 to 2, and never so near to zero that a device which flushes denormal numbers would change it.

@@ -10,16 +10,27 @@ pub struct Both {
     pub values: Vec<f32>,
     pub wide: Vec<f64>,
     pub layout: Layout,
+    pub element: ElementType,
 }
 
 impl Both {
     pub fn new(values: Vec<f32>, layout: Layout) -> Self {
-        Self { wide: values.iter().map(|&x| f64::from(x)).collect(), values, layout }
+        Self { wide: wide(&values), values, layout, element: ElementType::F32 }
     }
 
     pub fn random(random: &mut Random, shape: [usize; 4], scale: f32) -> Self {
         let layout = Layout::contiguous(shape).unwrap();
         Self::new(random.values(layout.elements()).into_iter().map(|x| x * scale).collect(), layout)
+    }
+
+    /// Whole numbers from 0 to below `end`.
+    pub fn whole(random: &mut Random, shape: [usize; 4], end: usize) -> Self {
+        let all = Self::random(random, shape, 1.0);
+        // Random values lie between -2 and 2.
+        Self::new(
+            all.values.iter().map(|x| ((x + 2.0) / 4.0 * end as f32).floor().min((end - 1) as f32)).collect(),
+            all.layout,
+        )
     }
 
     pub fn filled(shape: [usize; 4], value: f32) -> Self {
@@ -50,8 +61,14 @@ impl Both {
     }
 
     pub fn view(&self) -> View {
-        let buffer = gpu().upload(&self.values, [1, 1, 1, self.values.len()]).unwrap();
-        View::new(buffer.buffer(), ElementType::F32, self.layout).unwrap()
+        let buffer = gpu().upload_as(self.element, &self.values, [1, 1, 1, self.values.len()]).unwrap();
+        View::new(buffer.buffer(), self.element, self.layout).unwrap()
+    }
+
+    /// The same numbers, rounded to what this element type holds.
+    pub fn stored(&self, element: ElementType) -> Self {
+        let view = gpu().upload_as(element, &self.values, [1, 1, 1, self.values.len()]).unwrap();
+        Self { element, ..Self::new(gpu().read_blocking(&view).unwrap(), self.layout) }
     }
 
     /// The same numbers as i32 on the device, as masks and lengths are.

@@ -1,9 +1,11 @@
-//! The article's whole attention module, and a real model's attention, through the f64 reference.
+//! The article's whole attention module, its attention made by the f64 reference and by the unfused pipeline, and a real
+//! model's attention through the reference.
 
 use crate::case::{Both, assert_near};
 use crate::common::Golden;
-use phasor::attention::{Attention, ContextualPe};
-use phasor::reference::{Tensor, attention, projection};
+use crate::request::{Cope, Request};
+use phasor::attention::Attention;
+use phasor::reference::{Attended, Tensor, attention, projection};
 use phasor::{Layout, Pairing};
 
 /// Turns by the cosines and sines that the file holds, `[positions, pairs]`.
@@ -21,7 +23,7 @@ fn rotate(x: &mut [f64], layout: Layout, cos: &Both, sin: &Both) {
 }
 
 /// Projections, rotation, contextual attention and the output's projection.
-fn module(golden: &Golden, name: &str, heads: usize, kv_heads: usize) -> Vec<f64> {
+fn module(golden: &Golden, name: &str, [heads, kv_heads]: [usize; 2], attend: fn(&Request) -> Attended) -> Vec<f64> {
     let (shape, _) = golden.tensor(&format!("{name}.inputs"));
     let (batch, tokens, width) = (shape[0], shape[1], shape[2]);
     let channels = width / heads;
@@ -39,21 +41,23 @@ fn module(golden: &Golden, name: &str, heads: usize, kv_heads: usize) -> Vec<f64
     rotate(&mut q, q_layout, &cos, &sin);
     rotate(&mut k, kv_layout, &cos, &sin);
     let embeddings = Both::matrix(golden, &format!("{name}.weights.cope.position_embeddings"));
-    let [q, k, v] = [(&q, q_layout), (&k, kv_layout), (&v, kv_layout)].map(|(x, at)| Tensor::new(x, at).unwrap());
-    let request = Attention::new(&q, &k, &v).causal().cope(ContextualPe::new(&embeddings.tensor()));
-    let attended = attention(&request).unwrap();
-    linear(&Tensor::new(&attended.out, q_layout).unwrap(), "output_proj")
+    let [q, k, v] = [(q, q_layout), (k, kv_layout), (v, kv_layout)]
+        .map(|(x, layout)| Both::new(x.into_iter().map(|x| x as f32).collect(), layout));
+    let request = Request { causal: true, cope: Some(Cope::new(embeddings)), ..Request::new(q, k, v) };
+    linear(&Tensor::new(&attend(&request).out, q_layout).unwrap(), "output_proj")
 }
 
 #[test]
-fn the_reference_is_the_articles_module() {
+fn the_articles_module() {
     let golden = Golden::article();
-    for (name, heads, kv_heads) in [("mha_yarn", 4, 4), ("gqa", 6, 2), ("mqa_long", 4, 1)] {
+    for (name, heads) in [("mha_yarn", [4, 4]), ("gqa", [6, 2]), ("mqa_long", [4, 1])] {
         let name = format!("attention.{name}");
         let (_, out) = golden.tensor(&format!("{name}.out"));
         let out: Vec<_> = out.into_iter().map(f64::from).collect();
         // Numbers of about 1, rounded to f32 in a dozen operations with sums of up to 70 terms.
-        assert_near(&name, &module(&golden, &name, heads, kv_heads), &out, 5e-6);
+        for attend in [Request::reference, Request::unfused] {
+            assert_near(&name, &module(&golden, &name, heads, attend), &out, 5e-6);
+        }
     }
 }
 

@@ -25,11 +25,8 @@ proptest! {
         let mut request = Request::random(&mut random, [batch, tokens, keys], [heads, kv_heads, channels]);
         request = Request { causal, window, standing, ..request };
         request.bias = has_bias.then(|| Both::random(&mut random, [1, tokens, heads, keys], 1.0));
-        let layout = Both::filled([batch, 1, 1, keys], 0.0).layout;
-        request.keep = has_keep.then(|| Both::new((0..batch * keys).map(|_| random.below(4) as f32).collect(), layout));
-        let layout = Both::filled([batch, 1, 1, 2], 0.0).layout;
-        request.key_ranges =
-            has_ranges.then(|| Both::new((0..2 * batch).map(|_| random.below(keys + 2) as f32).collect(), layout));
+        request.keep = has_keep.then(|| Both::whole(&mut random, [batch, 1, 1, keys], 4));
+        request.key_ranges = has_ranges.then(|| Both::whole(&mut random, [batch, 1, 1, 2], keys + 2));
         request.cope = positions.map(|positions| Cope {
             gates: match gates {
                 0 => Source::Logits,

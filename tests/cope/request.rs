@@ -2,7 +2,7 @@
 
 use crate::case::{Both, assert_near, wide};
 use crate::common::{Random, gpu};
-use phasor::attention::{Attention, ContextualPe, Fused, Gates, Standing, Unfused};
+use phasor::attention::{Attention, ContextualPe, Fused, Gates, Schedule, Standing, Unfused};
 use phasor::reference::{Attended, attention};
 use phasor::{ElementType, Prepared, View};
 
@@ -132,16 +132,16 @@ impl Request {
         })
     }
 
-    pub fn fused(&self) -> Attended {
+    pub fn fused(&self, schedule: Schedule) -> Attended {
         self.run(|attention, out, lse, sum| {
-            let fused = Fused::new(attention, out).lse(lse);
+            let fused = Fused::new(attention, out).schedule(schedule).lse(lse);
             sum.map_or(fused.clone(), |sum| fused.gate_sum(sum)).prepare(gpu())
         })
     }
 
     /// The output alone.
-    pub fn fused_output(&self) -> Vec<f64> {
-        self.run(|attention, out, _, _| Fused::new(attention, out).prepare(gpu())).out
+    pub fn fused_output(&self, schedule: Schedule) -> Vec<f64> {
+        self.run(|attention, out, _, _| Fused::new(attention, out).schedule(schedule).prepare(gpu())).out
     }
 
     /// On the device; gate sums only with contextual position encoding.
@@ -151,8 +151,9 @@ impl Request {
     ) -> Attended {
         let request = self.over(Both::view, Both::i32_view);
         let shape = self.q.layout.shape();
-        let zeros = |channels| gpu().zeros(ElementType::F32, [shape[0], shape[1], shape[2], channels]).unwrap();
-        let (out, lse, sum) = (zeros(self.v.layout.shape()[3]), zeros(1), zeros(2));
+        let zeros = |element, channels| gpu().zeros(element, [shape[0], shape[1], shape[2], channels]).unwrap();
+        let out = zeros(self.q.element, self.v.layout.shape()[3]);
+        let (lse, sum) = (zeros(ElementType::F32, 1), zeros(ElementType::F32, 2));
         let prepared = prepare(&request, &out, &lse, self.cope.as_ref().map(|_| &sum)).unwrap();
         gpu().submit(|pass| prepared.record(pass)).unwrap();
         let read = |view: &View| wide(&gpu().read_blocking(view).unwrap());

@@ -5,7 +5,7 @@ use crate::common::{Golden, Random, gpu, gpu_with};
 use crate::request::{Cope, Request, Source, TOLERANCE, assert_same};
 use phasor::attention::{Attention, ContextualPe, Standing, Unfused};
 use phasor::reference::{Attended, attention_merge};
-use phasor::{ElementType, Error, Layout, View};
+use phasor::{ContextualBias, ElementType, Error, Layout, View, reference};
 
 #[test]
 fn smollm2s_attention() {
@@ -48,9 +48,7 @@ fn masks_and_biases_from_buffers() {
     for heads in HEADS {
         let plain = Request::random(&mut random, [batch, tokens, keys], heads);
         for shape in [[batch, tokens, heads[0], keys], [1, tokens, 1, keys], [batch, 1, 1, keys]] {
-            let mut keep = Both::filled(shape, 0.0);
-            keep.wide.iter_mut().for_each(|keep| *keep = f64::from(random.below(3).min(1) as u8));
-            keep.values = keep.wide.iter().map(|&keep| keep as f32).collect();
+            let keep = Both::whole(&mut random, shape, 3);
             let bias = Both::random(&mut random, shape, 2.0);
             Request { keep: Some(keep.clone()), ..plain.clone() }.assert_agrees("keep", TOLERANCE);
             Request { keep: Some(keep), bias: Some(bias), causal: true, ..plain.clone() }
@@ -104,6 +102,33 @@ fn contextual_attention_in_every_variant() {
     }
 }
 
+/// Tensors in 16 bits: the answer for the rounded numbers, itself rounded.
+#[test]
+fn tensors_stored_in_halves() {
+    let mut random = Random::new(9);
+    // Outputs are averages of values of up to 2, and f16 keeps 11 bits of a number, bf16 8.
+    for (element, unit) in [(ElementType::F16, 2f64.powi(-11)), (ElementType::BF16, 2f64.powi(-8))] {
+        let Request { q, k, v, .. } = Request::random(&mut random, [2, 7, 9], [4, 2, 5]);
+        let mut request = Request::new(q.stored(element), k.stored(element), v.stored(element));
+        request.bias = Some(Both::random(&mut random, [1, 7, 4, 9], 1.0).stored(element));
+        request.cope = Some(Cope::new(Both::random(&mut random, [1, 5, 1, 4], 0.3).stored(element)));
+        let (got, expected) = (request.unfused(), request.reference());
+        assert_near("out", &got.out, &expected.out, 2.0 * unit + TOLERANCE);
+        assert_near("lse", &got.lse, &expected.lse, TOLERANCE);
+
+        let logits = Both::random(&mut random, [1, 3, 2, 9], 2.0).stored(element);
+        let query = Both::random(&mut random, [1, 3, 2, 5], 1.0).stored(element);
+        let embeddings = Both::random(&mut random, [1, 5, 2, 4], 0.3).stored(element);
+        let output = gpu().zeros(element, [1, 3, 2, 9]).unwrap();
+        let bias = ContextualBias::new(&query.view(), &logits.view(), &embeddings.view(), &output);
+        let prepared = bias.prepare(gpu()).unwrap();
+        gpu().submit(|pass| prepared.record(pass)).unwrap();
+        let exact = reference::cope(&query.tensor(), &logits.tensor(), &embeddings.tensor()).unwrap();
+        let largest = exact.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+        assert_near("bias", &wide(&gpu().read_blocking(&output).unwrap()), &exact, largest * unit + TOLERANCE);
+    }
+}
+
 #[test]
 fn zero_embeddings_are_plain_attention() {
     let mut random = Random::new(4);
@@ -119,11 +144,15 @@ fn any_layout_and_a_callers_scratch() {
     let mut request = Request::random(&mut random, [2, 5, 9], [4, 2, 8]);
     request.q.layout = Layout::heads_first([2, 5, 4, 8]).unwrap();
     request.k.layout = Layout::heads_first([2, 9, 2, 8]).unwrap();
-    // Channels four apart, and the last ones first in memory are not possible: strides do not go down.
+    // Channels four apart.
     request.v = Both::new(random.values(1200), Layout::strided([2, 9, 2, 8], [600, 4 * 16, 2, 4], 3).unwrap());
     request.cope =
         Some(Cope::new(Both::new(random.values(100), Layout::strided([1, 8, 1, 5], [0, 1, 0, 8], 7).unwrap())));
-    request.assert_agrees("strided", 1e-4);
+    // Keys four apart.
+    let keys_apart = Layout::strided([1, 5, 4, 9], [0, 36, 1, 4], 2).unwrap();
+    request.bias = Some(Both::new(random.values(190), keys_apart));
+    request.keep = Some(Both { layout: keys_apart, ..Both::whole(&mut random, [1, 1, 1, 190], 4) });
+    request.assert_agrees("strided", TOLERANCE);
 
     let attention = request.over(Both::view, Both::i32_view);
     let out = gpu().zeros(ElementType::F32, [1, 1, 1, 1000]).unwrap();
@@ -142,7 +171,7 @@ fn any_layout_and_a_callers_scratch() {
             prepared.record(pass)
         })
         .unwrap();
-    assert_near("out", &wide(&gpu().read_blocking(&out.unwrap()).unwrap()), &request.reference().out, 1e-4);
+    assert_near("out", &wide(&gpu().read_blocking(&out.unwrap()).unwrap()), &request.reference().out, TOLERANCE);
 
     let small = View::new(scratch.buffer(), ElementType::F32, Layout::contiguous([1, 1, 1, elements / 2]).unwrap());
     let refused = unfused.scratch(&small.unwrap()).prepare(gpu());
@@ -153,32 +182,34 @@ fn any_layout_and_a_callers_scratch() {
 #[test]
 fn small_limits_change_nothing() {
     let mut random = Random::new(6);
-    let mut request = Request { causal: true, ..Request::random(&mut random, [2, 11, 40], [6, 2, 8]) };
+    let mut request = Request { causal: true, ..Request::random(&mut random, [2, 11, 40], [6, 3, 8]) };
     request.cope = Some(Cope::new(Both::random(&mut random, [1, 8, 6, 12], 0.3)));
     let lengths = Both::new(vec![30.0, 40.0], Layout::contiguous([2, 1, 1, 1]).unwrap());
     request.key_ranges = Some(lengths);
-    let small = gpu_with(|limits| {
-        limits.max_storage_buffer_binding_size = 8 << 10;
-        limits.max_compute_workgroups_per_dimension = 5;
-    });
-    let on_small = |both: &Both, integers: bool| {
-        let bytes: Vec<_> = match integers {
-            true => both.values.iter().map(|&x| f32::from_bits(x as u32)).collect(),
-            false => both.values.clone(),
-        };
-        let buffer = small.upload(&bytes, [1, 1, 1, both.values.len()]).unwrap();
-        let element = if integers { ElementType::I32 } else { ElementType::F32 };
-        View::new(buffer.buffer(), element, both.layout).unwrap()
-    };
-    let attention = request.over(|both| on_small(both, false), |both| on_small(both, true));
-    let out = small.zeros(ElementType::F32, [2, 11, 6, 8]).unwrap();
-    let lse = small.zeros(ElementType::F32, [2, 11, 6, 1]).unwrap();
-    let prepared = Unfused::new(&attention, &out).lse(&lse).prepare(&small).unwrap();
-    assert!(prepared.dispatches() > 12, "{}", prepared.dispatches());
-    small.submit(|pass| prepared.record(pass)).unwrap();
     let expected = request.reference();
-    assert_near("out", &wide(&small.read_blocking(&out).unwrap()), &expected.out, TOLERANCE);
-    assert_near("lse", &wide(&small.read_blocking(&lse).unwrap()), &expected.lse, TOLERANCE);
+    // Three heads fit into a binding, half of them with the second head of a key head first; or four tokens into a grid.
+    for small in [
+        gpu_with(|limits| limits.max_storage_buffer_binding_size = 8 << 10),
+        gpu_with(|limits| limits.max_compute_workgroups_per_dimension = 5),
+    ] {
+        let on_small = |both: &Both, integers: bool| {
+            let bytes: Vec<_> = match integers {
+                true => both.values.iter().map(|&x| f32::from_bits(x as u32)).collect(),
+                false => both.values.clone(),
+            };
+            let buffer = small.upload(&bytes, [1, 1, 1, both.values.len()]).unwrap();
+            let element = if integers { ElementType::I32 } else { ElementType::F32 };
+            View::new(buffer.buffer(), element, both.layout).unwrap()
+        };
+        let attention = request.over(|both| on_small(both, false), |both| on_small(both, true));
+        let out = small.zeros(ElementType::F32, [2, 11, 6, 8]).unwrap();
+        let lse = small.zeros(ElementType::F32, [2, 11, 6, 1]).unwrap();
+        let prepared = Unfused::new(&attention, &out).lse(&lse).prepare(&small).unwrap();
+        assert!(prepared.dispatches() > 12, "{}", prepared.dispatches());
+        small.submit(|pass| prepared.record(pass)).unwrap();
+        assert_near("out", &wide(&small.read_blocking(&out).unwrap()), &expected.out, TOLERANCE);
+        assert_near("lse", &wide(&small.read_blocking(&lse).unwrap()), &expected.lse, TOLERANCE);
+    }
 }
 
 /// Keys in three parts, from right to left, each with the gate sum of those to its right; then merged.

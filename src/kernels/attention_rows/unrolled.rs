@@ -1,17 +1,7 @@
 //! The part of `shaders/attention_rows.wgsl` that goes over an invocation's rows and channels, written out.
 
+use super::super::fused::GateKind;
 use std::fmt::Write;
-
-/// What gates are made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum GateWords {
-    /// The logits.
-    Logits,
-    /// Keys of their own.
-    Keys,
-    /// The values.
-    Values,
-}
 
 /// How many variables there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,7 +13,7 @@ pub(crate) struct Unrolled {
     /// Words of four channels of a value.
     pub value_words: usize,
     /// What gates are made from; `None` without contextual position encoding.
-    pub gates: Option<GateWords>,
+    pub gates: Option<GateKind>,
     /// Whether the queries that meet the position embeddings are tensors of their own.
     pub contextual_query: bool,
 }
@@ -45,7 +35,7 @@ impl Unrolled {
     pub(crate) fn wgsl(&self) -> String {
         let mut text = format!("const ROWS = {}u;\n", 4 * self.fours);
         self.variables(&mut text);
-        let own = self.matrices("load_q", "q");
+        let own = self.matrices("q_word", "q");
         self.function(&mut text, "load_rows(batch: u32, head: u32, first: u32, range: vec2<i32>)", |lines| {
             for f in 0..self.fours {
                 lines.push(format!("rows_{f} = four_rows(batch, tokens_of(first + {}u), vec4(head), range);", 4 * f));
@@ -56,7 +46,7 @@ impl Unrolled {
         self.function(&mut text, "plain_key(batch: u32, key: u32, lane: u32)", |lines| self.step(lines, false));
         self.function(&mut text, "finish_rows(batch: u32, head: u32, first: u32)", |lines| self.finish(lines));
         if self.gates.is_some() {
-            let contextual = if self.contextual_query { self.matrices("load_query", "query") } else { Vec::new() };
+            let contextual = if self.contextual_query { self.matrices("query_word", "query") } else { Vec::new() };
             let reload = if self.contextual_query { own } else { Vec::new() };
             let signature = |name| format!("{name}(batch: u32, head: u32, first: u32)");
             self.function(&mut text, &signature("load_contextual_rows"), |lines| lines.extend(contextual));
@@ -72,7 +62,7 @@ impl Unrolled {
         };
         (0..self.words).for_each(|c| declare(format!("k_{c}"), "vec4<f32>"));
         (0..self.value_words).for_each(|c| declare(format!("v_{c}"), "vec4<f32>"));
-        if self.gates == Some(GateWords::Keys) {
+        if self.gates == Some(GateKind::Keys) {
             (0..self.words).for_each(|c| declare(format!("g_{c}"), "vec4<f32>"));
         }
         for f in 0..self.fours {
@@ -113,10 +103,10 @@ impl Unrolled {
             lines.push(format!("let {tensor}_at = place(params.{tensor}, batch, key, head);"));
             (0..words).for_each(|c| lines.push(format!("{to}_{c} = {load}({tensor}_at, {c}u);")));
         };
-        load("k", "load_k", "k", self.words);
-        load("v", "load_v", "v", self.value_words);
-        if self.gates == Some(GateWords::Keys) {
-            load("g", "load_gate_keys", "gate_keys", self.words);
+        load("k", "k_word", "k", self.words);
+        load("v", "v_word", "v", self.value_words);
+        if self.gates == Some(GateKind::Keys) {
+            load("g", "gate_keys_word", "gate_keys", self.words);
         }
     }
 
@@ -133,12 +123,12 @@ impl Unrolled {
     fn step(&self, lines: &mut Vec<String>, gated: bool) {
         self.products(lines, "product", "k");
         let gate = match self.gates {
-            Some(GateWords::Keys) => "gate",
-            Some(GateWords::Values) => "gate",
+            Some(GateKind::Keys) => "gate",
+            Some(GateKind::Values) => "gate",
             _ => "product",
         };
         if gated && gate != "product" {
-            let words = if self.gates == Some(GateWords::Keys) { "g" } else { "v" };
+            let words = if self.gates == Some(GateKind::Keys) { "g" } else { "v" };
             self.products(lines, gate, words);
         }
         for f in 0..self.fours {
@@ -170,7 +160,7 @@ impl Unrolled {
             lines.push(format!("    let at = place(params.out, batch, first + {row}u, head);"));
             lines.push(format!("    let by = finish_row(rows_{f}, {i}u, batch);"));
             for c in 0..self.value_words {
-                lines.push(format!("    store_out(at, {c}u, sums_{f}_{c}[{i}] * by);"));
+                lines.push(format!("    store_out_word(at, {c}u, sums_{f}_{c}[{i}] * by);"));
             }
             lines.push("}".into());
         }

@@ -1,0 +1,21 @@
+// Gates are made from the values: their products come first, and each invocation keeps its query's.
+const GATES_APART = true;
+
+var<private> gate_products: array<f32, TILE_KEYS>;
+
+fn gate_product(product: f32, i: u32) -> f32 {
+    return gate_products[i];
+}
+
+fn keep_gate_products(lane: u32) {
+    for (var i = 0u; i < TILE_KEYS; i++) {
+        gate_products[i] = sh_weights[i * TILE_ROWS + lane] * params.scale;
+    }
+}
+
+fn key_word(of_gates: bool, batch: u32, key: u32, head: u32, word: u32) -> vec4<f32> {
+    if (of_gates) {
+        return v_word(place(params.v, batch, key, head), word);
+    }
+    return k_word(place(params.k, batch, key, head), word);
+}

@@ -1,0 +1,14 @@
+// No contextual bias.
+const GATES_APART = false;
+
+fn start_counting(row: ptr<function, TileRow>, batch: u32) {}
+
+fn contextual(row: ptr<function, TileRow>, product: f32, bias: f32, i: u32) -> f32 {
+    return product + bias;
+}
+
+fn key_word(of_gates: bool, batch: u32, key: u32, head: u32, word: u32) -> vec4<f32> {
+    return k_word(place(params.k, batch, key, head), word);
+}
+
+fn keep_gate_products(lane: u32) {}
