@@ -52,16 +52,16 @@ fn run_of(task: Task, lane: u32) -> vec2<u32> {
 fn weigh_run(task: Task, row: Row, lane: u32) -> vec4<f32> {
     let at = place(params.logits, task.batch, row.token, row.head) / 4u;
     let run = run_of(task, lane);
-    add_contextual_bias(task, row, lane, run, at);
+    let bias = add_contextual_bias(task, row, lane, run, at);
     var largest = MASKED_DOUBLINGS;
     for (var four = run.x; four < run.y; four++) {
-        let x = logits[at + four];
+        let x = logits[at + four] + bias;
         largest = max(largest, max(max(x.x, x.y), max(x.z, x.w)));
     }
     largest = largest_of_all(lane, largest);
     var sum = 0.0;
     for (var four = run.x; four < run.y; four++) {
-        let x = logits[at + four];
+        let x = logits[at + four] + bias;
         let weights = select(vec4(0.0), exp2(x - largest), x > vec4(MASKED_DOUBLINGS));
         if (row.exists) {
             logits[at + four] = weights;

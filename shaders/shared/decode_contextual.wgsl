@@ -5,6 +5,7 @@
 @group(0) @binding(17) var<storage, read_write> counts: array<f32>;             // (B, T, H, splits, {whole, fraction})
 
 var<workgroup> sh_runs: array<Count, WG_SIZE>;
+var<workgroup> sh_before: Count;
 
 // A position on its way from right to left, with what the query makes of the whole positions at both sides of it: `z` is
 // read where a whole position is passed, and no more once the last one is reached.
@@ -32,10 +33,19 @@ fn bias_at_position(walk: Walk) -> f32 {
     return (walk.below + walk.at.fraction * (walk.above - walk.below)) * params.bias_scale;
 }
 
-fn add_contextual_bias(task: Task, row: Row, lane: u32, run: vec2<u32>, at: u32) {
-    let gates_at = place(params.gates, task.batch, row.token, row.head) / 4u;
-    let start = gates_before(task, row, lane, gates_of_run(gates_at, run));
+// Adds the bias to a run's logits, or returns it if it is the same for all of the split.
+fn add_contextual_bias(task: Task, row: Row, lane: u32, run: vec2<u32>, at: u32) -> f32 {
     let z_at = place(params.z, task.batch, row.token, row.head);
+    if (lane == 0u) {
+        sh_before = gates_of_splits(task, row);
+    }
+    // The same for all invocations, so that all of them may leave here.
+    let before = workgroupUniformLoad(&sh_before);
+    if (before.whole >= params.last_position) {
+        return z_of(z_at, params.last_position) * params.bias_scale;
+    }
+    let gates_at = place(params.gates, task.batch, row.token, row.head) / 4u;
+    let start = gates_before(before, lane, gates_of_run(gates_at, run));
     var walk = Walk(start, z_of(z_at, start.whole), z_of(z_at, start.whole + 1u));
     for (var four = run.y; four > run.x; four--) {
         var biases = vec4(walk.above * params.bias_scale);
@@ -55,6 +65,7 @@ fn add_contextual_bias(task: Task, row: Row, lane: u32, run: vec2<u32>, at: u32)
             logits[at + four - 1u] += biases;
         }
     }
+    return 0.0;
 }
 
 fn gates_of_run(gates_at: u32, run: vec2<u32>) -> Count {
@@ -67,13 +78,13 @@ fn gates_of_run(gates_at: u32, run: vec2<u32>) -> Count {
     return sum;
 }
 
-// The gates of all keys to the right of a run.
-fn gates_before(task: Task, row: Row, lane: u32, own: Count) -> Count {
-    // Each run hands its gates to the one at its left. The rightmost one is handed those of other splits and calls.
+// The gates of all keys to the right of a run: those before its split, and those of the runs to its right.
+fn gates_before(before: Count, lane: u32, own: Count) -> Count {
+    // Each run hands its gates to the one at its left, and the rightmost one is handed what was before.
     if (lane > 0u) {
         sh_runs[lane - 1u] = own;
     } else {
-        sh_runs[WG_SIZE - 1u] = gates_of_splits(task, row);
+        sh_runs[WG_SIZE - 1u] = before;
     }
     workgroupBarrier();
     var sum = sh_runs[lane];

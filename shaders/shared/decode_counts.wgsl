@@ -3,7 +3,9 @@
 @group(0) @binding(16) var<storage, read_write> stored_gates: array<vec4<f32>>; // (B, T, H, S), fours of keys
 @group(0) @binding(17) var<storage, read_write> counts: array<f32>;             // (B, T, H, splits, {whole, fraction})
 
-var<workgroup> sh_counts: array<Count, WG_SIZE>;
+// A component for each row.
+var<workgroup> sh_whole: array<vec4<u32>, WG_SIZE>;
+var<workgroup> sh_fraction: array<vec4<f32>, WG_SIZE>;
 var<private> whole: vec4<u32>;
 var<private> fraction: vec4<f32>;
 
@@ -22,21 +24,24 @@ fn count_gates(task: Task, row: Row, r: u32, four: u32, gates: vec4<f32>) {
 }
 
 fn store_counts(task: Task, lane: u32) {
-    for (var r = 0u; r < ROWS; r++) {
-        sh_counts[lane] = Count(whole[r], fraction[r]);
-        workgroupBarrier();
-        for (var half = WG_SIZE / 2u; half > 0u; half /= 2u) {
-            if (lane < half) {
-                sh_counts[lane] = add(sh_counts[lane], sh_counts[lane + half]);
-            }
-            workgroupBarrier();
+    sh_whole[lane] = whole;
+    sh_fraction[lane] = fraction;
+    workgroupBarrier();
+    for (var half = WG_SIZE / 2u; half > 0u; half /= 2u) {
+        if (lane < half) {
+            let sum = sh_fraction[lane] + sh_fraction[lane + half];
+            let carries = sum >= vec4(1.0);
+            sh_whole[lane] += sh_whole[lane + half] + vec4<u32>(carries);
+            sh_fraction[lane] = select(sum, sum - 1.0, carries);
         }
-        let row = row_of(task, r);
-        if (lane == 0u && row.exists) {
+        workgroupBarrier();
+    }
+    if (lane < ROWS) {
+        let row = row_of(task, lane);
+        if (row.exists) {
             let at = place(params.counts, task.batch, row.token, row.head) + 2u * task.split;
-            counts[at] = f32(sh_counts[0].whole);
-            counts[at + 1u] = sh_counts[0].fraction;
+            counts[at] = f32(sh_whole[0][lane]);
+            counts[at + 1u] = sh_fraction[0][lane];
         }
-        workgroupBarrier();
     }
 }
