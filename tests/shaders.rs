@@ -4,7 +4,7 @@
 //! Tools that are not installed are named and left out, or fail the test if `PHASOR_REQUIRE_TOOLS` is 1.
 
 use naga::back::{glsl, hlsl, msl, spv};
-use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use naga::valid::{Capabilities, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, ResourceBinding, ShaderStage, StorageAccess, TypeInner};
 use phasor::gpu::{Access, Shader, shaders};
 use std::collections::HashSet;
@@ -26,8 +26,16 @@ fn finished() -> Vec<Finished> {
             let said = |error: &dyn std::fmt::Display| -> String { format!("{}: {error}", shader.name) };
             let parsed = naga::front::wgsl::parse_str(&shader.wgsl)
                 .unwrap_or_else(|error| panic!("{}", said(&error.emit_to_string(&shader.wgsl))));
-            // Without any capability: what WebGPU gives every device.
-            let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
+            // Without any capability: what WebGPU gives every device. Subgroups are for those that have them.
+            let subgroups = shader.uses_subgroups();
+            let capabilities = if subgroups { Capabilities::SUBGROUP } else { Capabilities::empty() };
+            let info = Validator::new(ValidationFlags::all(), capabilities)
+                .subgroup_stages(if subgroups { ShaderStages::COMPUTE } else { ShaderStages::empty() })
+                .subgroup_operations(if subgroups {
+                    SubgroupOperationSet::all()
+                } else {
+                    SubgroupOperationSet::empty()
+                })
                 .validate(&parsed)
                 .unwrap_or_else(|error| panic!("{}", said(&error.emit_to_string(&shader.wgsl))));
             let constants = shader.constants.iter().map(|&(name, value)| (name.to_string(), value)).collect();
@@ -237,14 +245,20 @@ fn spirv_val_takes_every_translation() {
 
 #[test]
 fn glslang_takes_every_translation() {
-    let texts = finished().into_iter().map(|shader| (shader.glsl().into_bytes(), shader.shader)).map(|(a, b)| (b, a));
+    // GLSL ES has no subgroups.
+    let everywhere = finished().into_iter().filter(|shader| !shader.shader.uses_subgroups());
+    let texts = everywhere.map(|shader| (shader.glsl().into_bytes(), shader.shader)).map(|(a, b)| (b, a));
     check_with("glslangValidator", "comp", texts, 40, |file| vec![file.into()]);
 }
 
 /// The front end of Chrome, which finds what naga lets through.
 #[test]
 fn tint_takes_every_shader() {
-    let texts = shaders().into_iter().map(|shader| (shader.clone(), shader.wgsl.into_bytes()));
+    let texts = shaders().into_iter().map(|shader| {
+        let prefix = if shader.uses_subgroups() { Shader::SUBGROUP_PREFIX } else { "" };
+        let text = format!("{prefix}{}", shader.wgsl);
+        (shader, text.into_bytes())
+    });
     check_with("tint", "wgsl", texts, 1, |file| vec!["--format".into(), "wgsl".into(), file.into()]);
 }
 

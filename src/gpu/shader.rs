@@ -41,6 +41,16 @@ impl Shader {
     /// The entry point's name, the same in all kernels.
     pub const ENTRY: &'static str = "main";
 
+    /// What Tint and browsers want before the text of a shader that [uses subgroups](Shader::uses_subgroups), and naga
+    /// does not know: the extension, and that control flow which is uniform for a subgroup is enough.
+    pub const SUBGROUP_PREFIX: &'static str = "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n";
+
+    /// Whether the text uses subgroup operations, which not every device has.
+    #[must_use]
+    pub fn uses_subgroups(&self) -> bool {
+        self.wgsl.contains("@builtin(subgroup_size)")
+    }
+
     /// Text from modules, in the order in which WGSL's readers meet them.
     pub(crate) fn compose(modules: &[&str]) -> String {
         modules.join("\n")

@@ -1,7 +1,7 @@
 //! `shaders/attention_decode_scores.wgsl`, `attention_decode_values.wgsl`, `attention_decode_merge.wgsl`: attention of few
 //! queries, split over keys.
 
-use super::fused::{Composition, GateKind, Job, Options, Split};
+use super::fused::{Composition, GateKind, Job, Options, Split, examples};
 use super::modules::{self, Module};
 use super::plan::Scratch;
 use super::region::Region;
@@ -116,7 +116,8 @@ impl Variant {
 
     fn merge(self) -> Shader {
         let counts = if self.options.gate_sum_out { modules::MERGE_COUNTS } else { modules::MERGE_NO_COUNTS };
-        let [gate_sum, gate_sum_out] = self.options.of_counts();
+        let sums = Options { gate_sum: self.options.gate_sum && self.options.gate_sum_out, ..self.options };
+        let [gate_sum, gate_sum_out] = sums.of_counts();
         let lse = self.options.of_lse();
         self.shader(
             MERGE,
@@ -124,7 +125,7 @@ impl Variant {
             &[
                 ("out", true),
                 ("lse", self.options.lse),
-                ("gate_sum", self.options.gate_sum && self.options.gate_sum_out),
+                ("gate_sum", sums.gate_sum),
                 ("gate_sum_out", self.options.gate_sum_out),
                 ("counts", self.options.gate_sum_out),
                 ("partials", true),
@@ -132,6 +133,17 @@ impl Variant {
             true,
         )
     }
+}
+
+/// Some of every kind.
+pub(crate) fn all() -> impl Iterator<Item = Shader> {
+    let variants = examples().flat_map(|(options, gates, _)| {
+        [false, true].map(|fours| Variant { options, fours, gates, gates_see_bias: true })
+    });
+    // Some parts are the same for several variants.
+    let mut names = std::collections::HashSet::new();
+    let parts = variants.flat_map(|variant| [variant.scores(), variant.values(), variant.merge()]);
+    parts.filter(move |shader| names.insert(shader.name.clone()))
 }
 
 /// Scores, values and the merge of a job over a region.

@@ -2,7 +2,7 @@
 
 mod unrolled;
 
-use super::fused::{Composition, GateKind, Job, Options, Split};
+use super::fused::{Composition, GateKind, Job, Options, Split, examples};
 use super::modules::{self, Module};
 use super::step::Step;
 use crate::gpu::Shader;
@@ -69,6 +69,18 @@ impl Variant {
         }
         .shader()
     }
+}
+
+/// Some of every kind.
+pub(crate) fn all() -> impl Iterator<Item = Shader> {
+    examples().flat_map(|(options, gates, contextual_query)| {
+        [(1, false), (2, true)].map(|(fours, subgroups)| {
+            let unrolled = Unrolled { fours, words: 2, value_words: 3 - fours, gates, contextual_query };
+            let unrolled =
+                if gates == Some(GateKind::Values) { Unrolled { value_words: 2, ..unrolled } } else { unrolled };
+            Variant { options, unrolled, gates_see_bias: true, subgroups }.shader()
+        })
+    })
 }
 
 /// All of a job's queries in one dispatch.

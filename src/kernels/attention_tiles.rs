@@ -1,6 +1,6 @@
 //! `shaders/attention_tiles.wgsl`: attention of many queries on GPUs.
 
-use super::fused::{Composition, GateKind, Job, Options, Split};
+use super::fused::{Composition, GateKind, Job, Options, Split, examples};
 use super::modules::{self, Module};
 use super::step::{Step, WORKGROUP};
 use crate::gpu::Shader;
@@ -59,6 +59,11 @@ impl Variant {
         }
         .shader()
     }
+}
+
+/// Some of every kind.
+pub(crate) fn all() -> impl Iterator<Item = Shader> {
+    examples().map(|(options, gates, _)| Variant { options, gates, gates_see_bias: true }.shader())
 }
 
 /// All of a job's queries.

@@ -184,6 +184,48 @@ impl Options {
     }
 }
 
+/// Of all texts those in which every branch is there and every kind of storage, without more buffers than every device
+/// has: options, what gates are made from, and whether contextual queries are tensors of their own.
+pub(crate) fn examples() -> impl Iterator<Item = (Options, Option<GateKind>, bool)> {
+    let storages = [
+        (ElementType::F32, true),
+        (ElementType::F16, true),
+        (ElementType::BF16, true),
+        (ElementType::F32, false),
+        (ElementType::F16, false),
+    ];
+    storages.into_iter().flat_map(|(element, fours)| {
+        let options = |bias: bool, cope: bool, query: bool, keys: bool| Options {
+            keep: bias,
+            key_ranges: false,
+            lse: false,
+            gate_sum: false,
+            gate_sum_out: false,
+            elements: Elements {
+                q: element,
+                k: element,
+                v: element,
+                out: element,
+                query: query.then_some(element),
+                embeddings: cope.then_some(element),
+                gate_keys: keys.then_some(element),
+                bias: bias.then_some(element),
+                fours,
+            },
+        };
+        let sums = Options { gate_sum: true, gate_sum_out: true, ..options(false, true, false, false) };
+        let ranges = |options| Options { key_ranges: true, lse: true, ..options };
+        [
+            (options(false, false, false, false), None, false),
+            (ranges(options(true, false, false, false)), None, false),
+            (options(false, true, false, false), Some(GateKind::Logits), false),
+            (ranges(options(false, true, false, false)), Some(GateKind::Logits), false),
+            (options(false, true, true, true), Some(GateKind::Keys), true),
+            (sums, Some(GateKind::Values), false),
+        ]
+    })
+}
+
 fn choose(on: bool, a: Module, b: Module) -> Module {
     if on { a } else { b }
 }
