@@ -27,7 +27,7 @@ impl File<'_> {
         let (head_dim, rotary) = self.rotary(kind, notes)?;
         let scaling = self.scaling(kind, notes)?;
         let law = self.law(kind, scaling, rotary, notes)?;
-        law.frequencies(rotary.dim())?;
+        law.frequencies(rotary.dim()).map_err(|error| self.locate(error))?;
         let window = |window| if window { "sliding_attention" } else { "full_attention" };
         Ok(LayerRope {
             layer_type: kind.window.map(window).map(str::to_owned),
@@ -41,6 +41,21 @@ impl File<'_> {
             law,
             sources: std::mem::take(&mut notes.sources),
         })
+    }
+
+    /// An error that a law gave, its field named by the file's key.
+    fn locate(&self, error: Error) -> Error {
+        let Error::Setting { field, was, may_be } = error else { return error };
+        let field = match field.as_str() {
+            "alpha" => self.keys.path("rope.scaling.alpha"),
+            "attention_factor" => self.keys.path("rope.scaling.attn_factor"),
+            "beta_fast" => self.keys.path("rope.scaling.yarn_beta_fast"),
+            "beta_slow" => self.keys.path("rope.scaling.yarn_beta_slow"),
+            "extrapolation_factor" => self.keys.path("rope.scaling.yarn_ext_factor"),
+            "original_max_position_embeddings" => self.keys.path("rope.scaling.original_context_length"),
+            _ => field,
+        };
+        Error::Setting { field, was, may_be }
     }
 
     /// The channels of the tensor that is rotated, and which of them turn.
@@ -85,47 +100,47 @@ impl File<'_> {
     }
 
     fn scaling(&self, kind: Kind, notes: &mut Notes) -> Result<Scaling> {
-        let (keys, architecture) = (self.keys, self.architecture());
-        let global = keys.number("rope.freq_base")?;
-        let base = match keys.number("rope.freq_base_swa")?.filter(|_| kind.has_window()) {
-            Some(own) => notes.source("rope_theta", own, keys.path("rope.freq_base_swa")),
-            None if kind.has_window() && !architectures::windows_share_base(architecture) => {
-                notes.source("rope_theta", BASE, "the default of layers with a sliding window")
-            }
-            None => match global {
-                Some(base) => notes.source("rope_theta", base, keys.path("rope.freq_base")),
-                None => notes.source("rope_theta", BASE, "the default"),
-            },
-        };
-        if kind.has_window() && !architectures::windows_share_scale(architecture) {
+        let base = self.base(kind, notes)?;
+        if kind.has_window() && !architectures::windows_share_scale(self.architecture()) {
             notes.source("factor", 1.0, "layers with a sliding window are not scaled");
             return Ok(Scaling { base, factor: 1.0, yarn: false, attention_factor: 1.0 });
         }
-        let scaling_type = keys.word("rope.scaling.type")?;
-        match &scaling_type {
-            Some(name) => notes.source("rope_type", name.clone(), keys.path("rope.scaling.type")),
-            None => notes.source("rope_type", "linear".to_owned(), "the default"),
-        };
-        let yarn = match scaling_type.as_deref() {
-            None | Some("none" | "linear" | "longrope") => false,
-            Some("yarn") => true,
-            Some(unknown) => {
-                let may_be = "none, linear, yarn or longrope";
-                return Err(Error::setting(keys.path("rope.scaling.type"), format!("{unknown:?}"), may_be));
-            }
-        };
-        let stated = match keys.number("rope.scaling.factor")? {
-            Some(factor) => Some((factor, "rope.scaling.factor")),
-            None => keys.number("rope.scale_linear")?.map(|factor| (factor, "rope.scale_linear")),
-        };
-        // 0 means unset, and a type of none unsets it too.
-        let factor = match stated.filter(|&(factor, _)| factor != 0.0 && scaling_type.as_deref() != Some("none")) {
-            Some((factor, key)) if factor.is_finite() && factor > 0.0 => notes.source("factor", factor, keys.path(key)),
-            Some((factor, key)) => return Err(Error::setting(keys.path(key), factor, "a finite number above 0")),
-            None => notes.source("factor", 1.0, "the default"),
-        };
-        let attention_factor = self.attention_factor(yarn, factor, notes)?;
-        Ok(Scaling { base, factor, yarn, attention_factor })
+        const TYPE: &str = "rope.scaling.type";
+        let given = self.keys.word(TYPE)?;
+        let from = if given.is_some() { self.keys.path(TYPE) } else { "the default".to_owned() };
+        let name = notes.source("rope_type", given.unwrap_or_else(|| "linear".to_owned()), from);
+        if !matches!(name.as_str(), "none" | "linear" | "longrope" | "yarn") {
+            return Err(Error::setting(self.keys.path(TYPE), format!("{name:?}"), "none, linear, yarn or longrope"));
+        }
+        let factor = if name == "none" { notes.source("factor", 1.0, "a type of none") } else { self.factor(notes)? };
+        let yarn = name == "yarn";
+        Ok(Scaling { base, factor, yarn, attention_factor: self.attention_factor(yarn, factor, notes)? })
+    }
+
+    fn base(&self, kind: Kind, notes: &mut Notes) -> Result<f64> {
+        const OWN: &str = "rope.freq_base_swa";
+        const SHARED: &str = "rope.freq_base";
+        let own = self.keys.number(OWN)?.filter(|_| kind.has_window()).map(|base| (base, OWN));
+        let shared = self.keys.number(SHARED)?.map(|base| (base, SHARED));
+        let shares = !kind.has_window() || architectures::windows_share_base(self.architecture());
+        match own.or(shared.filter(|_| shares)) {
+            Some((base, key)) if base > 1.0 => Ok(notes.source("rope_theta", base, self.keys.path(key))),
+            Some((base, key)) => Err(Error::setting(self.keys.path(key), base, "a finite number above 1")),
+            None => Ok(notes.source("rope_theta", BASE, "the default")),
+        }
+    }
+
+    /// The factor, under its new or its old name. 0 means that there is none.
+    fn factor(&self, notes: &mut Notes) -> Result<f64> {
+        const NEW: &str = "rope.scaling.factor";
+        const OLD: &str = "rope.scale_linear";
+        let new = self.keys.number(NEW)?.map(|factor| (factor, NEW));
+        let given = new.or(self.keys.number(OLD)?.map(|factor| (factor, OLD)));
+        match given.filter(|&(factor, _)| factor != 0.0) {
+            Some((factor, key)) if factor > 0.0 => Ok(notes.source("factor", factor, self.keys.path(key))),
+            Some((factor, key)) => Err(Error::setting(self.keys.path(key), factor, "a number above 0, or 0 for none")),
+            None => Ok(notes.source("factor", 1.0, "the default")),
+        }
     }
 
     /// What is left of llama.cpp's `yarn_attn_factor` once its kernel has multiplied by YaRN's magnitude again.
