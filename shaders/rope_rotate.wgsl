@@ -6,21 +6,15 @@
 // Su et al., RoFormer, 2021. Twin: src/reference/rope_rotate.rs.
 //
 // An invocation takes one lane of pairs of one token, makes (or reads) its cosines and sines once, and turns that lane
-// of Q_SLOTS query heads and K_SLOTS key heads with them. Slots are written out: software devices pay for a rolled
-// loop, and a constant condition costs nothing.
+// of a group of heads with them: some of the queries', some of the keys'.
 
 override WG_X: u32 = 16u;
 override WG_Y: u32 = 1u;
 override WG_Z: u32 = 4u;
-// Heads that one invocation turns: 1 to 8 of q, 0 to 8 of k.
-override Q_SLOTS: u32 = 4u;
-override K_SLOTS: u32 = 1u;
 // Whether channel 2i pairs with 2i + 1 (interleaved) or i with i + pairs (half-split).
 override INTERLEAVED: bool = false;
 // Whether rows of the batch do not follow each other in memory, so that batch and token must be told apart.
 override BATCHED: bool = false;
-// Whether the last group has fewer heads than slots.
-override TAIL: bool = false;
 // Whether channels that do not turn are copied, as they must be out of place.
 override COPIES: bool = false;
 
@@ -48,9 +42,11 @@ struct Params {
     start_token: i32,
     tokens: u32,
     rows: u32,     // batch * tokens
-    groups: u32,   // of Q_SLOTS and K_SLOTS heads
+    groups: u32,   // of heads
     q_heads: u32,
     k_heads: u32,
+    q_group: u32,  // heads of q to a group
+    k_group: u32,  // heads of k to a group
     lanes: u32,    // of pairs, in a head
     copies: u32,   // words of a head that do not turn
     first: u32,    // the word where the turning channels begin
@@ -58,7 +54,9 @@ struct Params {
     pair_step: u32, // words from a lane's first word to its second
     cos_scale: f32,
     sin_scale: f32,
-    pad: u32,
+    pad0: u32,
+    pad1: u32,
+    pad2: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -79,16 +77,14 @@ fn turn(a: Lane, b: Lane, by: CosSin) -> Pairs {
     return y;
 }
 
-fn turn_q(ix: u32, out_ix: u32, by: CosSin) {
-    let y = turn(load_q(ix), load_q(ix + params.pair_step * params.q.channel), by);
-    store_q(out_ix, y.first);
-    store_q(out_ix + params.pair_step * params.q_out.channel, y.second);
+// The heads of one group.
+struct Heads {
+    first: u32,
+    end: u32,
 }
 
-fn turn_k(ix: u32, out_ix: u32, by: CosSin) {
-    let y = turn(load_k(ix), load_k(ix + params.pair_step * params.k.channel), by);
-    store_k(out_ix, y.first);
-    store_k(out_ix + params.pair_step * params.k_out.channel, y.second);
+fn heads_of(group: u32, size: u32, n_heads: u32) -> Heads {
+    return Heads(min(group * size, n_heads), min(group * size + size, n_heads));
 }
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
@@ -103,92 +99,69 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     var token = row;
     if (BATCHED) {
         batch = row / params.tokens;
-        token = row % params.tokens;
+        token = row - batch * params.tokens;
     }
-    let q_head = group * Q_SLOTS;
-    let k_head = group * K_SLOTS;
-    let q_ix = place(params.q, batch, token, q_head);
-    let q_out_ix = place(params.q_out, batch, token, q_head);
-    let k_ix = place(params.k, batch, token, k_head);
-    let k_out_ix = place(params.k_out, batch, token, k_head);
+    let q_heads = heads_of(group, params.q_group, params.q_heads);
+    let k_heads = heads_of(group, params.k_group, params.k_heads);
+    var q_ix = place(params.q, batch, token, q_heads.first);
+    var q_out_ix = place(params.q_out, batch, token, q_heads.first);
+    var k_ix = place(params.k, batch, token, k_heads.first);
+    var k_out_ix = place(params.k_out, batch, token, k_heads.first);
 
     if (COPIES && lane >= params.lanes) {
         // The words before and behind the turning ones, one to an invocation.
         let copy = lane - params.lanes;
-        let turning = params.lanes * 2u;
-        let word = select(copy + turning, copy, copy < params.first);
-        for (var slot = 0u; slot < Q_SLOTS && q_head + slot < params.q_heads; slot++) {
-            store_q(
-                q_out_ix + slot * params.q_out.head + word * params.q_out.channel,
-                load_q(q_ix + slot * params.q.head + word * params.q.channel),
-            );
+        let word = select(copy + 2u * params.lanes, copy, copy < params.first);
+        for (var head = q_heads.first; head < q_heads.end; head++) {
+            store_q(q_out_ix + word * params.q_out.channel, load_q(q_ix + word * params.q.channel));
+            q_ix += params.q.head;
+            q_out_ix += params.q_out.head;
         }
-        for (var slot = 0u; slot < K_SLOTS && k_head + slot < params.k_heads; slot++) {
-            store_k(
-                k_out_ix + slot * params.k_out.head + word * params.k_out.channel,
-                load_k(k_ix + slot * params.k.head + word * params.k.channel),
-            );
+        for (var head = k_heads.first; head < k_heads.end; head++) {
+            store_k(k_out_ix + word * params.k_out.channel, load_k(k_ix + word * params.k.channel));
+            k_ix += params.k.head;
+            k_out_ix += params.k_out.head;
         }
         return;
     }
 
-    let at = place(params.position, batch, token, 0u);
-    let position = position_at(at)
+    let position = position_at(place(params.position, batch, token, 0u))
         + params.start + i32(batch) * params.start_batch + i32(token) * params.start_token;
-    var by = cos_sin(lane, params.lanes, position);
-    by = CosSin(by.cos * params.cos_scale, by.sin * params.sin_scale);
+    let angle = cos_sin(lane, params.lanes, position);
+    let by = CosSin(angle.cos * params.cos_scale, angle.sin * params.sin_scale);
 
+    // Loops that test at their end: a test at the head costs SwiftShader an extra turn.
     let word = params.first + lane * params.lane_step;
-    let q_at = q_ix + word * params.q.channel;
-    let q_out_at = q_out_ix + word * params.q_out.channel;
-    let k_at = k_ix + word * params.k.channel;
-    let k_out_at = k_out_ix + word * params.k_out.channel;
-    if (Q_SLOTS > 0u && (!TAIL || q_head + 0u < params.q_heads)) {
-        turn_q(q_at, q_out_at, by);
+    if (q_heads.first < q_heads.end) {
+        q_ix += word * params.q.channel;
+        q_out_ix += word * params.q_out.channel;
+        var head = q_heads.first;
+        loop {
+            let y = turn(load_q(q_ix), load_q(q_ix + params.pair_step * params.q.channel), by);
+            store_q(q_out_ix, y.first);
+            store_q(q_out_ix + params.pair_step * params.q_out.channel, y.second);
+            continuing {
+                q_ix += params.q.head;
+                q_out_ix += params.q_out.head;
+                head++;
+                break if head >= q_heads.end;
+            }
+        }
     }
-    if (Q_SLOTS > 1u && (!TAIL || q_head + 1u < params.q_heads)) {
-        turn_q(q_at + 1u * params.q.head, q_out_at + 1u * params.q_out.head, by);
-    }
-    if (Q_SLOTS > 2u && (!TAIL || q_head + 2u < params.q_heads)) {
-        turn_q(q_at + 2u * params.q.head, q_out_at + 2u * params.q_out.head, by);
-    }
-    if (Q_SLOTS > 3u && (!TAIL || q_head + 3u < params.q_heads)) {
-        turn_q(q_at + 3u * params.q.head, q_out_at + 3u * params.q_out.head, by);
-    }
-    if (Q_SLOTS > 4u && (!TAIL || q_head + 4u < params.q_heads)) {
-        turn_q(q_at + 4u * params.q.head, q_out_at + 4u * params.q_out.head, by);
-    }
-    if (Q_SLOTS > 5u && (!TAIL || q_head + 5u < params.q_heads)) {
-        turn_q(q_at + 5u * params.q.head, q_out_at + 5u * params.q_out.head, by);
-    }
-    if (Q_SLOTS > 6u && (!TAIL || q_head + 6u < params.q_heads)) {
-        turn_q(q_at + 6u * params.q.head, q_out_at + 6u * params.q_out.head, by);
-    }
-    if (Q_SLOTS > 7u && (!TAIL || q_head + 7u < params.q_heads)) {
-        turn_q(q_at + 7u * params.q.head, q_out_at + 7u * params.q_out.head, by);
-    }
-    if (K_SLOTS > 0u && (!TAIL || k_head + 0u < params.k_heads)) {
-        turn_k(k_at, k_out_at, by);
-    }
-    if (K_SLOTS > 1u && (!TAIL || k_head + 1u < params.k_heads)) {
-        turn_k(k_at + 1u * params.k.head, k_out_at + 1u * params.k_out.head, by);
-    }
-    if (K_SLOTS > 2u && (!TAIL || k_head + 2u < params.k_heads)) {
-        turn_k(k_at + 2u * params.k.head, k_out_at + 2u * params.k_out.head, by);
-    }
-    if (K_SLOTS > 3u && (!TAIL || k_head + 3u < params.k_heads)) {
-        turn_k(k_at + 3u * params.k.head, k_out_at + 3u * params.k_out.head, by);
-    }
-    if (K_SLOTS > 4u && (!TAIL || k_head + 4u < params.k_heads)) {
-        turn_k(k_at + 4u * params.k.head, k_out_at + 4u * params.k_out.head, by);
-    }
-    if (K_SLOTS > 5u && (!TAIL || k_head + 5u < params.k_heads)) {
-        turn_k(k_at + 5u * params.k.head, k_out_at + 5u * params.k_out.head, by);
-    }
-    if (K_SLOTS > 6u && (!TAIL || k_head + 6u < params.k_heads)) {
-        turn_k(k_at + 6u * params.k.head, k_out_at + 6u * params.k_out.head, by);
-    }
-    if (K_SLOTS > 7u && (!TAIL || k_head + 7u < params.k_heads)) {
-        turn_k(k_at + 7u * params.k.head, k_out_at + 7u * params.k_out.head, by);
+    if (k_heads.first < k_heads.end) {
+        k_ix += word * params.k.channel;
+        k_out_ix += word * params.k_out.channel;
+        var head = k_heads.first;
+        loop {
+            let y = turn(load_k(k_ix), load_k(k_ix + params.pair_step * params.k.channel), by);
+            store_k(k_out_ix, y.first);
+            store_k(k_out_ix + params.pair_step * params.k_out.channel, y.second);
+            continuing {
+                k_ix += params.k.head;
+                k_out_ix += params.k_out.head;
+                head++;
+                break if head >= k_heads.end;
+            }
+        }
     }
 }

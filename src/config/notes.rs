@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::object::Object;
+
 /// One setting of an answer, its value, and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -32,6 +34,13 @@ impl Notes {
         let warning = warning.into();
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
+        }
+    }
+
+    /// Warns of every key of a rope's settings that nothing has read.
+    pub fn unread(&mut self, rope: &Object) {
+        for key in rope.unread() {
+            self.warn(format!("{key} is not known for this type and changes nothing"));
         }
     }
 }

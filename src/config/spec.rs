@@ -1,12 +1,10 @@
 //! A rope's settings on their own, as one writes them on a command line.
 
-use serde_json::Value;
-
 use super::law::{self, Around};
 use super::notes::{Notes, Source};
-use super::object::Object;
+use super::object::{self, Object};
+use crate::Result;
 use crate::frequencies::Law;
-use crate::{Error, Result};
 
 /// The base where the text names none, as in the papers and in transformers.
 const BASE: f64 = 10_000.0;
@@ -14,7 +12,8 @@ const BASE: f64 = 10_000.0;
 /// A scaling law read from JSON that has nothing around it, with what to know about it.
 ///
 /// The keys are those of Hugging Face's `rope_parameters`, `rope_theta` (10,000 if absent) among them; also `alpha` for
-/// [`NtkAware`](crate::frequencies::NtkAware) and `attn_factor` as YaRN's multiplier.
+/// [`NtkAware`](crate::frequencies::NtkAware), `attn_factor` as YaRN's multiplier, and `max_position_embeddings`
+/// where a law needs it.
 ///
 /// ```
 /// let text = r#"{"rope_type": "yarn", "factor": 16, "original_max_position_embeddings": 2048, "attn_factor": 0.707}"#;
@@ -26,6 +25,7 @@ const BASE: f64 = 10_000.0;
 #[derive(Debug, Clone)]
 pub struct Spec {
     law: Law,
+    partial_rotary_factor: f64,
     notes: Notes,
 }
 
@@ -33,27 +33,39 @@ impl Spec {
     /// Reads the settings from JSON text.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming the field and its value: no JSON, an unknown type, a missing or impossible field. What is
-    /// impossible only for some head dims, [`Law::frequencies`] refuses.
+    /// [`Error::Setting`](crate::Error::Setting) naming the field and its value: no JSON, an unknown type, a missing or
+    /// impossible field. What is impossible only for some head dims, [`Law::frequencies`] refuses.
     pub fn parse(text: &str) -> Result<Self> {
-        let value: Value = serde_json::from_str(text).map_err(|error| {
-            Error::setting("rope", format!("no JSON ({error})"), r#"such as {"rope_type":"default"}"#)
-        })?;
-        let rope = Object::root(&value)?;
+        let value = object::parse("rope", text)?;
+        let rope = Object::at("", &value)?;
         let mut notes = Notes::default();
         let base = match rope.base("rope_theta")? {
             Some(base) => notes.source("rope_theta", base, "rope_theta"),
             None => notes.source("rope_theta", BASE, "the default"),
         };
-        let law = law::law(&rope, rope_type(&rope)?, Around { base }, &mut notes)?;
-        notes.warnings.extend(rope.unread().iter().map(|key| format!("{key} is not known here and changes nothing")));
-        Ok(Self { law, notes })
+        let partial_rotary_factor = rope.share("partial_rotary_factor")?.unwrap_or(1.0);
+        let around = Around {
+            base,
+            partial_rotary_factor,
+            max_position_embeddings: rope.count("max_position_embeddings")?,
+            ..Around::default()
+        };
+        let law = law::law(&rope, around, &mut notes)?;
+        notes.unread(&rope);
+        Ok(Self { law, partial_rotary_factor, notes })
     }
 
     /// The law with its settings.
     #[must_use]
     pub fn law(&self) -> &Law {
         &self.law
+    }
+
+    /// How many channels of a head turn by these settings, cut down to a whole number; all of them for a law that
+    /// pairs the whole head, and where there is no `partial_rotary_factor`.
+    #[must_use]
+    pub fn rotary_dim(&self, head_dim: u32) -> u32 {
+        law::rotary_dim(&self.law, head_dim, self.partial_rotary_factor)
     }
 
     /// Where each number came from.
@@ -67,10 +79,4 @@ impl Spec {
     pub fn warnings(&self) -> &[String] {
         &self.notes.warnings
     }
-}
-
-/// The type by either of its names; both at once is common, and `rope_type` wins.
-fn rope_type<'a>(rope: &Object<'a>) -> Result<&'a str> {
-    let legacy = rope.word("type")?;
-    Ok(rope.word("rope_type")?.or(legacy).unwrap_or("default"))
 }

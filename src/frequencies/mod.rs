@@ -1,22 +1,43 @@
 //! From a scaling law's settings to the frequencies of its pairs: numbers only, in f64, no GPU.
 //!
 //! One file and one type for each law, with the formula and its source; [`Law`] is any of them. [`Turn`] is what a
-//! frequency becomes for the shaders.
+//! frequency becomes for the shaders; [`Axes`] says which position a pair turns by; [`QueryScale`] belongs to some
+//! models' settings without being rotary.
 
+mod axes;
+mod axial;
 mod check;
+mod clipped;
+mod divided;
+mod dynamic_ntk;
+mod fixed_ntk;
 mod law;
 mod linear;
+mod llama3;
+mod longrope;
 mod ntk_aware;
 mod plain;
+mod proportional;
+mod query_scale;
 mod turn;
 mod yarn;
 
+pub use axes::Axes;
+pub use axial::{Axial, AxialSeries};
+pub use clipped::ClippedRope;
+pub use divided::Divided;
+pub use dynamic_ntk::DynamicNtk;
+pub use fixed_ntk::FixedNtk;
 pub use law::Law;
 pub use linear::Linear;
+pub use llama3::Llama3;
+pub use longrope::{LongRope, LongRopePolicy};
 pub use ntk_aware::NtkAware;
 pub use plain::Plain;
+pub use proportional::Proportional;
+pub use query_scale::QueryScale;
 pub use turn::Turn;
-pub use yarn::{Magnitude, Yarn};
+pub use yarn::{Magnitude, Yarn, mscale};
 
 use crate::{Error, Result};
 

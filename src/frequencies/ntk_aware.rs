@@ -3,7 +3,8 @@
 //! The first pair keeps its frequency and the last one is divided by exactly `alpha`; those between are spread
 //! geometrically. Source: bloc97, *NTK-Aware Scaled RoPE* (2023), as in `LlamaNTKScaledRotaryEmbedding` of
 //! jquesnelle/yarn. HunYuan's checkpoints use it, written `"type": "dynamic"` with an `alpha`; Hugging Face calls that
-//! `ntk_alpha`.
+//! `ntk_alpha`. Two neighbours differ: [`FixedNtk`](super::FixedNtk) scales every pair, and
+//! [`DynamicNtk`](super::DynamicNtk) derives its alpha from the sequence length.
 
 use super::{Frequencies, check, plain};
 use crate::{Error, Result};

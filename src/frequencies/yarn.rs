@@ -67,7 +67,7 @@ pub enum Magnitude {
     Multiplier(f64),
     /// `mscale(factor, mscale) / mscale(factor, mscale_all_dim)`, DeepSeek's: exactly 1 where the two are equal.
     ///
-    /// DeepSeek corrects the softmax scale as well, by [`Yarn::softmax_scale_multiplier`].
+    /// DeepSeek corrects the softmax scale as well: it multiplies it by `mscale(factor, mscale_all_dim)` squared.
     MscalePair {
         /// The weight of `ln s` in the numerator.
         mscale: f64,
@@ -129,16 +129,6 @@ impl Yarn {
         }
     }
 
-    /// What DeepSeek multiplies the softmax scale by: `mscale(factor, mscale_all_dim)^2` over the whole logit, rotated
-    /// channels and others alike. `None` if the settings have no `mscale_all_dim`.
-    #[must_use]
-    pub fn softmax_scale_multiplier(&self) -> Option<f64> {
-        match self.magnitude {
-            Magnitude::MscalePair { mscale_all_dim, .. } => Some(mscale(self.factor, mscale_all_dim).powi(2)),
-            _ => None,
-        }
-    }
-
     /// The pair indices, not necessarily whole, at which the ramp begins and ends; the end lies above the beginning.
     fn ramp(&self, rotary_dim: u32) -> Result<(f64, f64)> {
         let last = f64::from(2 * check::pairs(rotary_dim)? - 1);
@@ -169,7 +159,16 @@ impl Yarn {
     }
 }
 
-/// YaRN's magnitude for a context extended `factor` times: 1 where nothing is extended.
-fn mscale(factor: f64, weight: f64) -> f64 {
+/// YaRN's magnitude for a context extended `factor` times: `0.1 weight ln factor + 1`, or 1 where nothing is extended.
+///
+/// DeepSeek multiplies the softmax scale, over rotated and other channels alike, by the square of
+/// `mscale(factor, mscale_all_dim)`.
+///
+/// ```
+/// let multiplier = phasor::frequencies::mscale(40.0, 1.0).powi(2);
+/// assert!((multiplier - 1.873_85).abs() < 1e-5);
+/// ```
+#[must_use]
+pub fn mscale(factor: f64, weight: f64) -> f64 {
     if factor <= 1.0 { 1.0 } else { 0.1 * weight * factor.ln() + 1.0 }
 }

@@ -1,0 +1,423 @@
+//! Which variant turns these views, over which grid, with which ranges bound. Pure arithmetic.
+
+use super::{Angles, Data, Params, Place, Tensor, Variant};
+use crate::kernels::grid::Limits;
+use crate::kernels::modules::Lane;
+use crate::{Layout, Pairing, Result};
+use std::ops::Range;
+
+/// A rotation, told without buffers. All layouts have the same batch and tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job {
+    pub data: Data,
+    pub angles: Angles,
+    pub pairing: Pairing,
+    pub pairs: usize,
+    /// The first channel that turns.
+    pub first_channel: usize,
+    pub q: Layout,
+    pub q_out: Layout,
+    /// Keys before and after.
+    pub k: Option<(Layout, Layout)>,
+    /// `[batch, tokens, 1, 1]` of i32 that are added to what follows.
+    pub positions: Option<Layout>,
+    /// The position (or table row) of token 0 of row 0, and its steps.
+    pub start: i32,
+    pub start_batch: i32,
+    pub start_token: i32,
+    pub cos_scale: f32,
+    pub sin_scale: f32,
+}
+
+/// One dispatch: its parameters, the bytes to bind for each tensor's binding, and its groups.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    pub params: Params,
+    pub ranges: Vec<(u32, Tensor, Range<u64>)>,
+    pub groups: [u32; 3],
+}
+
+impl Job {
+    /// The variant for this job and the dispatches that do it.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](crate::Error::Limit) if one group of a token's heads needs a larger binding than the device
+    /// allows.
+    pub(crate) fn plan(&self, limits: Limits, software: bool) -> Result<(Variant, Vec<Part>)> {
+        let job = self.with_rows_joined();
+        let lane = job.lane();
+        let [batch, tokens, q_heads, _] = job.q.shape();
+        let k_heads = job.k.map_or(0, |(k, _)| k.shape()[2]);
+        let copies = job.copies(lane);
+        let whole = |cut: &Cut| Region { batch: 0..batch, tokens: 0..tokens, groups: 0..cut.groups };
+        let plan = |heads_at_once: usize| {
+            let cut = Cut::new(job.pairs / lane.pairs() + copies, q_heads, k_heads, heads_at_once);
+            let mut parts = Vec::new();
+            let planner = Planner { job, lane, cut, copies, limits };
+            planner.split(&whole(&cut), &mut parts).map(|()| (cut, parts))
+        };
+        // A processor's core wants long runs of work with one angle, a GPU wants many invocations in flight. Heads that
+        // lie too far apart to be bound together are taken one by one.
+        let (cut, parts) = plan(if software { usize::MAX } else { 4 }).or_else(|_| plan(1))?;
+        let variant = Variant {
+            data: job.data,
+            angles: job.angles,
+            lane,
+            pairing: job.pairing,
+            from_buffer: job.positions.is_some(),
+            batched: batch > 1,
+            copies: copies > 0,
+            workgroup: cut.workgroup,
+        };
+        Ok((variant, parts))
+    }
+
+    /// Whether there is nothing to turn.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pairs == 0 || (self.q.is_empty() && self.k.is_none_or(|(k, _)| k.is_empty()))
+    }
+
+    fn layout(&self, tensor: Tensor) -> Option<Layout> {
+        match tensor {
+            Tensor::Q => Some(self.q),
+            Tensor::QOut => Some(self.q_out),
+            Tensor::K => self.k.map(|(k, _)| k),
+            Tensor::KOut => self.k.map(|(_, out)| out),
+            Tensor::Positions => self.positions,
+        }
+    }
+
+    /// The same job with every layout changed, unless one cannot be.
+    fn map_layouts(&self, change: impl Fn(Tensor, Layout) -> Option<Layout>) -> Option<Self> {
+        let positions = match self.positions {
+            None => None,
+            Some(positions) => Some(change(Tensor::Positions, positions)?),
+        };
+        let k = match self.k {
+            None => None,
+            Some((k, out)) => Some((change(Tensor::K, k)?, change(Tensor::KOut, out)?)),
+        };
+        Some(Self { q: change(Tensor::Q, self.q)?, q_out: change(Tensor::QOut, self.q_out)?, k, positions, ..*self })
+    }
+
+    /// The same work with batch and tokens as one axis wherever memory allows: telling them apart costs a division.
+    fn with_rows_joined(&self) -> Self {
+        let [batch, tokens, ..] = self.q.shape();
+        if batch <= 1 {
+            return *self;
+        }
+        if tokens == 1 {
+            // A decode step: the rows of the batch are the tokens.
+            let exchanged = self.map_layouts(|_, layout| Some(layout.rows_exchanged()));
+            return exchanged.map_or(*self, |job| Self { start_token: self.start_batch, start_batch: 0, ..job });
+        }
+        let position_follows = i64::from(self.start_token) * tokens as i64 == i64::from(self.start_batch);
+        match self.map_layouts(|_, layout| layout.rows_joined()) {
+            Some(job) if position_follows => Self { start_batch: 0, ..job },
+            _ => *self,
+        }
+    }
+
+    /// The vector path if every word of four channels lies on its own, whole.
+    fn lane(&self) -> Lane {
+        let by_fours = |layout: Layout| {
+            let [batch, tokens, heads, channels] = layout.shape();
+            let steps = [batch, tokens, heads].into_iter().zip(layout.strides());
+            steps.filter(|&(extent, _)| extent > 1).all(|(_, stride)| stride.is_multiple_of(4))
+                && layout.offset().is_multiple_of(4)
+                && layout.strides()[3] == 1
+                && channels.is_multiple_of(4)
+        };
+        let mut tensors = Tensor::DATA.into_iter().filter_map(|tensor| self.layout(tensor));
+        let pairs_by_fours = self.pairs.is_multiple_of(4) && self.first_channel.is_multiple_of(4);
+        if pairs_by_fours && tensors.all(by_fours) { Lane::Four } else { Lane::One }
+    }
+
+    /// Words of a head to copy along: none in place, where they stay.
+    fn copies(&self, lane: Lane) -> usize {
+        let one_buffer = matches!(self.data, Data::One | Data::InPlace);
+        if one_buffer && self.q == self.q_out && self.k.is_none_or(|(k, out)| k == out) {
+            return 0;
+        }
+        (self.q.shape()[3] - 2 * self.pairs) / lane.pairs()
+    }
+}
+
+/// How the work is cut: into groups of heads for one invocation each, and into workgroups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    q_group: usize,
+    k_group: usize,
+    groups: usize,
+    workgroup: [u32; 3],
+}
+
+impl Cut {
+    /// From the lanes of a head, the numbers of heads, and how many of them an invocation should turn.
+    fn new(lanes: usize, q_heads: usize, k_heads: usize, at_once: usize) -> Self {
+        let groups = (q_heads + k_heads).div_ceil(at_once).clamp(1, q_heads.max(k_heads).max(1));
+        let x = (lanes as u32).next_power_of_two().clamp(1, 64);
+        Self { q_group: q_heads.div_ceil(groups), k_group: k_heads.div_ceil(groups), groups, workgroup: [x, 1, 64 / x] }
+    }
+}
+
+/// A piece of the grid: rows of the batch, tokens, groups of heads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Region {
+    batch: Range<usize>,
+    tokens: Range<usize>,
+    groups: Range<usize>,
+}
+
+impl Region {
+    fn rows(&self) -> usize {
+        self.batch.len() * self.tokens.len()
+    }
+
+    fn extents(&self) -> [usize; 3] {
+        [self.batch.len(), self.tokens.len(), self.groups.len()]
+    }
+
+    /// Two halves along the axis on which a tensor reaches farthest.
+    fn halves_along_reach(&self, layout: Layout) -> Option<(Self, Self)> {
+        let reach = |axis: usize| layout.shape()[axis].saturating_sub(1).saturating_mul(layout.strides()[axis]);
+        let extents = self.extents();
+        let axis = (0..3).filter(|&axis| extents[axis] > 1).max_by_key(|&axis| reach(axis))?;
+        Some(self.halves(axis))
+    }
+
+    /// Two halves with fewer rows or groups each.
+    fn halves_of_longest(&self) -> Option<(Self, Self)> {
+        let extents = self.extents();
+        let axis = (0..3).max_by_key(|&axis| extents[axis])?;
+        (extents[axis] > 1).then(|| self.halves(axis))
+    }
+
+    fn halves(&self, axis: usize) -> (Self, Self) {
+        let (mut left, mut right) = (self.clone(), self.clone());
+        let (a, b) = match axis {
+            0 => (&mut left.batch, &mut right.batch),
+            1 => (&mut left.tokens, &mut right.tokens),
+            _ => (&mut left.groups, &mut right.groups),
+        };
+        let middle = a.start + a.len() / 2;
+        a.end = middle;
+        b.start = middle;
+        (left, right)
+    }
+}
+
+/// Cuts a job until the device's limits hold for each part.
+struct Planner {
+    job: Job,
+    lane: Lane,
+    cut: Cut,
+    copies: usize,
+    limits: Limits,
+}
+
+impl Planner {
+    fn split(&self, region: &Region, parts: &mut Vec<Part>) -> Result<()> {
+        let piece = self.narrowed(region);
+        let part = self.part(&piece, region);
+        let Some((_, largest, range)) = part.ranges.iter().max_by_key(|(.., range)| range.end - range.start) else {
+            return Ok(());
+        };
+        let (largest, bytes) = (*largest, range.end - range.start);
+        let grid_fits = part.groups.iter().all(|&n| n <= self.limits.groups) && u32::try_from(region.rows()).is_ok();
+        if grid_fits && bytes <= self.limits.binding {
+            parts.push(part);
+            return Ok(());
+        }
+        let halves = match piece.layout(largest) {
+            Some(layout) if grid_fits => region.halves_along_reach(layout),
+            _ => region.halves_of_longest(),
+        };
+        match halves {
+            Some((left, right)) => {
+                self.split(&left, parts)?;
+                self.split(&right, parts)
+            }
+            None => self.limits.expect_binding(&format!("one head of {} in one token", largest.name()), bytes),
+        }
+    }
+
+    /// The part of the job that lies in a region. The last groups may hold no heads of one of the tensors.
+    fn narrowed(&self, region: &Region) -> Job {
+        let narrow = |tensor: Tensor, layout: Layout| {
+            let rows = layout.narrow(0, region.batch.clone()).ok()?.narrow(1, region.tokens.clone()).ok()?;
+            let size = match tensor {
+                Tensor::Positions => return Some(rows),
+                Tensor::Q | Tensor::QOut => self.cut.q_group,
+                Tensor::K | Tensor::KOut => self.cut.k_group,
+            };
+            let n_heads = layout.shape()[2];
+            rows.narrow(2, (region.groups.start * size).min(n_heads)..(region.groups.end * size).min(n_heads)).ok()
+        };
+        // Every range lies within the job's own, so that there is always a narrowed job.
+        let job = self.job.map_layouts(narrow).unwrap_or(self.job);
+        // Positions wrap as the shader's do, and come out right wherever a token's own position is an i32.
+        let steps = |by: i32, n: usize| by.wrapping_mul(n as i32);
+        let start = job
+            .start
+            .wrapping_add(steps(job.start_batch, region.batch.start))
+            .wrapping_add(steps(job.start_token, region.tokens.start));
+        Job { start, ..job }
+    }
+
+    /// The dispatch that does all of a job at once.
+    fn part(&self, job: &Job, region: &Region) -> Part {
+        let mut ranges = Vec::new();
+        let mut places = [Place::default(); 5];
+        for (binding, tensors) in job.data.bindings().iter().chain(&[Tensor::POSITIONS_BINDING]) {
+            let present = || tensors.iter().filter_map(|&tensor| Some((tensor, job.layout(tensor)?)));
+            let Some((first, _)) = present().next() else { continue };
+            let range = self.limits.range(present().map(|(tensor, layout)| (layout, tensor.element())));
+            for (tensor, layout) in present() {
+                places[tensor as usize] = place(layout, tensor.word(self.lane), range.start);
+            }
+            ranges.push((binding.index, first, range));
+        }
+        let [q, q_out, k, k_out, position] = places;
+        let word = self.lane.pairs();
+        let lanes = job.pairs / word;
+        let (lane_step, pair_step) = match job.pairing {
+            Pairing::HalfSplit => (1, lanes),
+            Pairing::Interleaved => (2, 1),
+        };
+        let params = Params {
+            q,
+            q_out,
+            k,
+            k_out,
+            position,
+            start: job.start,
+            start_batch: job.start_batch,
+            start_token: job.start_token,
+            tokens: region.tokens.len() as u32,
+            rows: region.rows() as u32,
+            groups: region.groups.len() as u32,
+            q_heads: job.q.shape()[2] as u32,
+            k_heads: job.k.map_or(0, |(k, _)| k.shape()[2] as u32),
+            q_group: self.cut.q_group as u32,
+            k_group: self.cut.k_group as u32,
+            lanes: lanes as u32,
+            copies: self.copies as u32,
+            first: (job.first_channel / word) as u32,
+            lane_step,
+            pair_step: pair_step as u32,
+            cos_scale: job.cos_scale,
+            sin_scale: job.sin_scale,
+            _pad: [0; 3],
+        };
+        let [x, y, z] = self.cut.workgroup;
+        let groups = |n: usize, size: u32| u32::try_from(n.div_ceil(size as usize)).unwrap_or(u32::MAX);
+        Part {
+            params,
+            ranges,
+            groups: [groups(lanes + self.copies, x), groups(region.groups.len(), y), groups(region.rows(), z)],
+        }
+    }
+}
+
+/// Where a layout's words lie in a binding that begins at a byte of its buffer.
+fn place(layout: Layout, word: usize, bound_from: u64) -> Place {
+    let (shape, strides) = (layout.shape(), layout.strides());
+    // An axis of one index may have any stride: it is never taken, and might not fit.
+    let step = |axis: usize| if shape[axis] > 1 { (strides[axis] / word) as u32 } else { 0 };
+    Place {
+        offset: ((layout.offset() as u64 - bound_from / 4) / word as u64) as u32,
+        batch: step(0),
+        token: step(1),
+        head: step(2),
+        channel: if word == 1 { strides[3] as u32 } else { 1 },
+        _pad: [0; 3],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { groups: 65_535, binding: 128 << 20, alignment: 256, buffer: 1 << 30 };
+
+    fn job(shape: [usize; 4], k_heads: usize) -> Job {
+        let q = Layout::contiguous(shape).unwrap();
+        let k = Layout::contiguous([shape[0], shape[1], k_heads, shape[3]]).unwrap();
+        Job {
+            data: Data::InPlace,
+            angles: Angles::Turns,
+            pairing: Pairing::HalfSplit,
+            pairs: shape[3] / 2,
+            first_channel: 0,
+            q,
+            q_out: q,
+            k: Some((k, k)),
+            positions: None,
+            start: 0,
+            start_batch: 0,
+            start_token: 1,
+            cos_scale: 1.0,
+            sin_scale: 1.0,
+        }
+    }
+
+    /// Every token of every head is in exactly one part.
+    fn assert_covers(job: &Job, limits: Limits, software: bool) -> Vec<Part> {
+        let (_, parts) = job.plan(limits, software).unwrap();
+        let rows = |part: &Part| u64::from(part.params.rows);
+        let heads = |part: &Part| u64::from(part.params.q_heads + part.params.k_heads);
+        let [batch, tokens, q_heads, _] = job.q.shape();
+        let all = (batch * tokens * (q_heads + job.k.map_or(0, |(k, _)| k.shape()[2]))) as u64;
+        assert_eq!(parts.iter().map(|part| rows(part) * heads(part)).sum::<u64>(), all);
+        for part in &parts {
+            assert!(part.groups.iter().all(|&n| n > 0 && n <= limits.groups), "{part:?}");
+            for (_, _, range) in &part.ranges {
+                assert!(range.end - range.start <= limits.binding && range.start % limits.alignment == 0, "{part:?}");
+            }
+        }
+        parts
+    }
+
+    #[test]
+    fn one_dispatch_where_limits_allow() {
+        for software in [false, true] {
+            for (q_heads, k_heads) in [(32, 8), (32, 32), (9, 3), (28, 4), (71, 1), (1, 5), (4, 0)] {
+                let parts = assert_covers(&job([1, 2048, q_heads, 128], k_heads), LIMITS, software);
+                assert_eq!(parts.len(), 1, "{q_heads} + {k_heads}");
+            }
+        }
+    }
+
+    #[test]
+    fn large_views_are_split_by_offset_and_grids_fold() {
+        let small = Limits { binding: 1 << 16, ..LIMITS };
+        let parts = assert_covers(&job([3, 100, 8, 64], 2), small, false);
+        assert!(parts.len() > 1);
+        // The positions of a later part go on where the earlier ones end.
+        let starts: Vec<_> = parts.iter().map(|part| part.params.start).collect();
+        assert!(starts.iter().any(|&start| start > 0), "{starts:?}");
+        assert!(assert_covers(&job([1, 1000, 8, 64], 2), Limits { groups: 7, ..LIMITS }, false).len() > 1);
+        let heads_first = Layout::heads_first([1, 100, 8, 64]).unwrap();
+        let job = Job { q: heads_first, q_out: heads_first, k: None, data: Data::One, ..job([1, 100, 8, 64], 2) };
+        assert!(assert_covers(&job, small, false).len() > 1);
+    }
+
+    #[test]
+    fn what_cannot_be_split_is_refused_with_the_numbers() {
+        let error = job([1, 4, 8, 64], 2).plan(Limits { binding: 128, ..LIMITS }, false).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("256 bytes"), "{error}");
+    }
+
+    #[test]
+    fn rows_are_joined_where_memory_follows() {
+        let batched = |job: Job| job.plan(LIMITS, false).unwrap().0.batched;
+        // A position that starts anew with each row needs the token's number.
+        assert!(batched(job([3, 5, 8, 64], 2)));
+        assert!(!batched(Job { start_token: 0, ..job([3, 5, 8, 64], 2) }));
+        assert!(!batched(job([3, 1, 8, 64], 2)));
+        let heads_first = Layout::heads_first([3, 5, 8, 64]).unwrap();
+        let strided = Job { q: heads_first, q_out: heads_first, start_token: 0, ..job([3, 5, 8, 64], 2) };
+        assert!(batched(strided));
+    }
+}
