@@ -5,6 +5,8 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use clap::{Args, Parser, Subcommand};
 use phasor::config::Spec;
+use phasor::frequencies::Frequencies;
+use phasor::Rotary;
 
 /// Rotary position encoding on any GPU: rotate a model's queries and keys, check a device, measure it.
 ///
@@ -65,10 +67,11 @@ impl Cli {
 pub struct RopeArgs {
     /// The rope settings, as JSON with Hugging Face's names
     ///
-    /// What `rope_parameters` or `rope_scaling` holds in a model's config.json, with `rope_theta` (10000 if left out).
-    /// `rope_type` is `default`, `linear` (with `factor`), `ntk_alpha` (with `alpha`) or `yarn` (with `factor` and
-    /// `original_max_position_embeddings`; `beta_fast`, `beta_slow`, `truncate`, `attention_factor`, and `attn_factor` as
-    /// a multiplier of YaRN's own).
+    /// What `rope_parameters` or `rope_scaling` holds in a model's config.json, with `rope_theta` (10000 if left out) and
+    /// `partial_rotary_factor`. `rope_type` is `default`, `linear` (with `factor`), `ntk_alpha` (with `alpha`), `yarn`
+    /// (with `factor` and `original_max_position_embeddings`; also `beta_fast`, `beta_slow`, `truncate`,
+    /// `attention_factor`, and `attn_factor` as a multiplier of YaRN's own), or any other that transformers knows; a
+    /// missing or impossible field is named.
     #[arg(long, value_name = "SPEC", value_parser = Spec::parse)]
     pub rope: Spec,
 
@@ -83,5 +86,15 @@ impl RopeArgs {
         for warning in self.rope.warnings() {
             eprintln!("warning: --rope: {warning}");
         }
+    }
+
+    /// The frequencies of heads of so many channels, of which `rotary_dim` turn (what the settings say if it is not
+    /// given), for a sequence that ends before position `end`.
+    pub fn frequencies(&self, head_dim: u32, rotary_dim: Option<u32>, end: i64) -> Result<Frequencies, Failure> {
+        let dim = rotary_dim.unwrap_or_else(|| self.rope.rotary_dim(head_dim));
+        // A table needs no head; but more channels than a head has are a mistake.
+        let rotary = Rotary::new(head_dim, dim, 0)?;
+        let seq_len = u32::try_from(end.max(0)).unwrap_or(u32::MAX);
+        Ok(self.rope.law().frequencies_at(rotary.dim(), seq_len)?)
     }
 }

@@ -26,6 +26,14 @@ impl Positions {
         }
     }
 
+    /// One past the last position of rows of so many tokens.
+    pub fn end(&self, tokens: usize) -> i64 {
+        match self {
+            Self::Start(start) => i64::from(*start).saturating_add(i64::try_from(tokens).unwrap_or(i64::MAX)),
+            Self::Each(numbers) => numbers.iter().max().map_or(0, |&last| i64::from(last) + 1),
+        }
+    }
+
     /// The position of each token, row after row.
     pub fn list(&self, [batch, tokens]: [usize; 2]) -> Result<Vec<i32>, Failure> {
         match self {

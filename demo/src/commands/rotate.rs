@@ -7,7 +7,7 @@ use crate::positions::Positions;
 use crate::tensors::{self, File, Floats};
 use crate::{adapter, report};
 use clap::{Args, ValueEnum};
-use phasor::frequencies::Frequencies;
+use phasor::frequencies::{Frequencies, Law};
 use phasor::{Direction, Gpu, Layout, Pairing, Rope, View, reference};
 use std::path::PathBuf;
 
@@ -16,7 +16,8 @@ use std::path::PathBuf;
 /// Reads the tensor `q` and, if it is there, `k` (F32, F16 or BF16; four axes; the same batch, tokens and channels), and
 /// writes their rotations under the same names, shapes and types. Arithmetic is f32 on a device and f64 with --cpu.
 ///
-/// An integer tensor `positions` [batch, tokens] in the file says where each token stands and wins over --start.
+/// An integer tensor `positions` [batch, tokens] in the file says where each token stands and wins over --start. Where
+/// frequencies depend on the length of the sequence (dynamic, longrope), it ends with the last position.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Rotate {
@@ -121,7 +122,7 @@ impl Rotate {
         let [batch, tokens, _, channels] = operands[0].layout.shape();
         self.expect_alike(&file, &operands)?;
         let positions = Positions::of(&file, self.rope.start, [batch, tokens])?;
-        let frequencies = self.frequencies(&file, channels)?;
+        let frequencies = self.frequencies(&file, channels, positions.end(tokens))?;
         let by = if self.cpu {
             self.on_cpu(&mut operands, &frequencies, &positions)?;
             "the CPU, in float64".to_owned()
@@ -158,10 +159,14 @@ impl Rotate {
         }
     }
 
-    fn frequencies(&self, file: &File, channels: usize) -> Result<Frequencies, Failure> {
+    fn frequencies(&self, file: &File, channels: usize, end: i64) -> Result<Frequencies, Failure> {
+        if let law @ Law::Axial(_) = self.rope.rope.law() {
+            let what = format!("--rope: rope_type: was {}, may be any type whose tokens have one position", law.name());
+            return Err(Failure::new(what));
+        }
         let dim = u32::try_from(channels).ok().filter(|dim| *dim > 0 && dim.is_multiple_of(2));
         let dim = dim.ok_or_else(|| file.wrong("q", &format!("heads of {channels} channels"), "an even number of them"))?;
-        Ok(self.rope.rope.law().frequencies(dim)?)
+        self.rope.frequencies(dim, None, end)
     }
 
     fn direction(&self) -> Direction {

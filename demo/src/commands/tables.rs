@@ -7,7 +7,7 @@ use crate::tensors::{self, Floats};
 use crate::{adapter, positions};
 use clap::Args;
 use phasor::frequencies::Frequencies;
-use phasor::{Pairing, Rope, Rotary, reference};
+use phasor::{Pairing, Rope, reference};
 use safetensors::Dtype;
 use serde_json::json;
 use std::path::PathBuf;
@@ -19,6 +19,8 @@ use std::path::PathBuf;
 ///
 /// With --output: a safetensors file with `cos` and `sin`, each F32 [tokens, rotary_dim / 2], times the attention factor,
 /// computed on the device and within 2e-7 of float64 at any position.
+///
+/// Where frequencies depend on the length of the sequence (dynamic, longrope), it ends with the table's last position.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Tables {
@@ -29,7 +31,7 @@ pub struct Tables {
     #[arg(long, value_name = "D")]
     head_dim: u32,
 
-    /// Channels of a head that turn; all of them if left out
+    /// Channels of a head that turn; if left out, what `partial_rotary_factor` says, or all of them
     #[arg(long, value_name = "d")]
     rotary_dim: Option<u32>,
 
@@ -66,14 +68,11 @@ const EXAMPLES: &str = r#"Examples:
 impl Tables {
     pub fn run(&self, adapter: Option<&str>) -> Result<Outcome, Failure> {
         self.rope.warn();
-        let dim = self.rotary_dim.unwrap_or(self.head_dim);
-        // Of the head, a table needs the channels that turn and no more; but one that does not fit is a mistake.
-        let rotary = Rotary::new(self.head_dim, dim, 0)?;
-        let law = self.rope.rope.law();
-        let frequencies = law.frequencies(rotary.dim())?;
+        let end = i64::from(self.rope.start) + i64::from(self.tokens);
+        let frequencies = self.rope.frequencies(self.head_dim, self.rotary_dim, end)?;
         let Some(path) = &self.into.output else {
             return Outcome::json(&json!({
-                "rope_type": law.name(),
+                "rope_type": self.rope.rope.law().name(),
                 "rotary_dim": frequencies.rotary_dim(),
                 "inv_freq": frequencies.inv_freq(),
                 "attention_factor": frequencies.attention_factor(),
