@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use half::{bf16, f16};
+use phasor::ElementType;
 use safetensors::{Dtype, SafeTensors, View};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -79,6 +80,17 @@ pub struct Floats {
     pub dtype: Dtype,
     pub shape: Vec<usize>,
     pub values: Vec<f32>,
+}
+
+impl Floats {
+    /// How a device stores it.
+    pub fn element(&self) -> ElementType {
+        match self.dtype {
+            Dtype::F16 => ElementType::F16,
+            Dtype::BF16 => ElementType::BF16,
+            _ => ElementType::F32,
+        }
+    }
 }
 
 impl View for &Floats {

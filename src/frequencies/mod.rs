@@ -55,8 +55,11 @@ impl Frequencies {
     /// A caller's own frequencies, in radians per token: any finite numbers, zero for a pair that does not turn.
     ///
     /// # Errors
-    /// [`Error::Setting`] if a frequency is not finite, or the attention factor is not finite and positive.
+    /// [`Error::Setting`] if there is no frequency, or one is not finite, or the attention factor is not finite and positive.
     pub fn new(inv_freq: Vec<f64>, attention_factor: f64) -> Result<Self> {
+        if inv_freq.is_empty() {
+            return Err(Error::setting("inv_freq", "empty", "one number or more: a rotation of nothing is none"));
+        }
         if let Some((i, w)) = inv_freq.iter().enumerate().find(|(_, w)| !w.is_finite()) {
             return Err(Error::setting(format!("inv_freq[{i}]"), w, "a finite number of radians per token"));
         }

@@ -15,11 +15,14 @@ impl Gpu {
             let device = self.device();
             let scopes = [OutOfMemory, Validation, Internal].map(|filter| device.push_error_scope(filter));
             let made = make(device);
+            let lost = self.is_lost();
             // Scopes nest: the last one pushed goes first. All are popped, whatever the first ones say.
             let errors: Vec<_> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
             match errors.into_iter().next() {
+                Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory { argument: argument.into(), bytes }),
+                _ if lost => Err(Error::DeviceLost { reason: format!("{argument} cannot be made any more") }),
+                Some(error) => Err(Error::Device { argument: argument.into(), reason: error.to_string() }),
                 None => Ok(made),
-                Some(error) => Err(translate(argument, bytes, &error)),
             }
         }
         #[cfg(target_family = "wasm")]
@@ -28,21 +31,19 @@ impl Gpu {
             Ok(make(self.device()))
         }
     }
-}
 
-/// Says in phasor's words what wgpu said.
-#[cfg(not(target_family = "wasm"))]
-fn translate(argument: &str, bytes: u64, error: &wgpu::Error) -> Error {
-    match error {
-        wgpu::Error::OutOfMemory { .. } => Error::OutOfMemory { argument: argument.into(), bytes },
-        other => {
-            let reason = other.to_string();
-            // wgpu has no error of its own for this; its message is "Parent device is lost".
-            if reason.contains("device is lost") {
-                Error::DeviceLost { reason }
-            } else {
-                Error::Device { argument: argument.into(), reason }
-            }
-        }
+    /// Whether the device is gone.
+    ///
+    /// wgpu keeps that from its error scopes and tells it to a callback, of which a device has one, the caller's. But
+    /// what it makes on a lost device cannot be mapped.
+    #[cfg(not(target_family = "wasm"))]
+    fn is_lost(&self) -> bool {
+        let probe = self.device().create_buffer(&wgpu::BufferDescriptor {
+            label: Some("phasor probe"),
+            size: wgpu::COPY_BUFFER_ALIGNMENT,
+            usage: wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: true,
+        });
+        probe.slice(..).get_mapped_range_mut().is_err()
     }
 }

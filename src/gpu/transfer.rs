@@ -14,7 +14,7 @@ impl Gpu {
     /// [`Error::Limit`] if the device allows no buffer of that size, [`Error::OutOfMemory`] if it has no room.
     pub fn zeros(&self, element: ElementType, shape: [usize; 4]) -> Result<View> {
         let layout = Layout::contiguous(shape)?;
-        let buffer = self.tensor_buffer(layout.elements() as u64 * element.bytes() as u64, false)?;
+        let buffer = self.tensor_buffer((layout.elements() as u64).saturating_mul(element.bytes() as u64), false)?;
         View::new(&buffer, element, layout)
     }
 
@@ -24,6 +24,25 @@ impl Gpu {
     /// [`Error::Tensor`] if the shape has another number of elements; else as [`Gpu::zeros`].
     pub fn upload(&self, values: &[f32], shape: [usize; 4]) -> Result<View> {
         self.upload_bytes(ElementType::F32, bytemuck::cast_slice(values), shape)
+    }
+
+    /// A new buffer with these numbers, rounded to an element type of floats.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the type is not one of floats; else as [`Gpu::upload`].
+    pub fn upload_as(&self, element: ElementType, values: &[f32], shape: [usize; 4]) -> Result<View> {
+        match element {
+            ElementType::F32 => self.upload(values, shape),
+            ElementType::F16 => {
+                let halves: Vec<u16> = values.iter().map(|&x| half::f16::from_f32(x).to_bits()).collect();
+                self.upload_bytes(element, bytemuck::cast_slice(&halves), shape)
+            }
+            ElementType::BF16 => {
+                let halves: Vec<u16> = values.iter().map(|&x| half::bf16::from_f32(x).to_bits()).collect();
+                self.upload_bytes(element, bytemuck::cast_slice(&halves), shape)
+            }
+            ElementType::I32 => Err(not_floats("element", element)),
+        }
     }
 
     /// A new buffer with positions, one for each row and token: a view `[batch, tokens, 1, 1]`.
@@ -60,15 +79,14 @@ impl Gpu {
 
     /// A buffer for at least this many bytes: never empty, and in whole words, as bindings and copies want it.
     pub(crate) fn tensor_buffer(&self, bytes: u64, mapped_at_creation: bool) -> Result<wgpu::Buffer> {
-        let size = bytes.next_multiple_of(4).max(4);
         let limit = self.limits().max_buffer_size;
-        if size > limit {
+        let Some(size) = bytes.max(4).checked_next_multiple_of(4).filter(|&size| size <= limit) else {
             return Err(Error::Limit {
                 limit: "max_buffer_size".into(),
-                was: format!("{size} bytes"),
+                was: format!("{bytes} bytes"),
                 may_be: format!("up to {limit} bytes on this device"),
             });
-        }
+        };
         self.guarded("a tensor's buffer", size, |device| {
             device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("phasor tensor"),
@@ -91,20 +109,30 @@ impl Gpu {
         })
     }
 
-    /// Reads an f32 tensor back, in the order `[batch, tokens, heads, channels]` whatever its strides. Waits for all
-    /// work that was submitted before.
+    /// Reads a tensor of floats back, in the order `[batch, tokens, heads, channels]` whatever its strides. Waits for
+    /// all work that was submitted before.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if its elements are not f32; [`Error::Usage`] if its buffer lacks `COPY_SRC`;
+    /// [`Error::Tensor`] if its elements are not floats; [`Error::Usage`] if its buffer lacks `COPY_SRC`;
     /// [`Error::DeviceLost`] and [`Error::Device`] if the device fails.
     pub async fn read(&self, view: &View) -> Result<Vec<f32>> {
-        view.expect_element("view", ElementType::F32)?;
+        if !view.element().is_float() {
+            return Err(not_floats("view", view.element()));
+        }
         view.expect_usage("view", wgpu::BufferUsages::COPY_SRC)?;
-        let layout = view.layout();
+        let (layout, size) = (view.layout(), view.element().bytes());
         let span = layout.span();
-        let bytes = self.read_bytes(view.buffer(), 4 * span.start as u64, 4 * span.len() as u64).await?;
-        let values: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
-        Ok(layout.places().filter_map(|place| values.get(place - span.start).copied()).collect())
+        // Copies go by words of four bytes.
+        let start = (span.start * size / 4 * 4) as u64;
+        let bytes =
+            self.read_bytes(view.buffer(), start, ((span.end * size) as u64).next_multiple_of(4) - start).await?;
+        let values: Vec<f32> = match view.element() {
+            ElementType::F16 => floats(&bytes, |bits| half::f16::from_bits(bits).to_f32()),
+            ElementType::BF16 => floats(&bytes, |bits| half::bf16::from_bits(bits).to_f32()),
+            ElementType::F32 | ElementType::I32 => bytemuck::pod_collect_to_vec(&bytes),
+        };
+        let first = start as usize / size;
+        Ok(layout.places().filter_map(|place| values.get(place - first).copied()).collect())
     }
 
     /// [`Gpu::read`], waiting for the answer.
@@ -163,6 +191,15 @@ impl Gpu {
             .map(|_| ())
             .map_err(|e| lost("waiting for the device", &e))
     }
+}
+
+/// 16-bit floats, widened.
+fn floats(bytes: &[u8], widen: impl Fn(u16) -> f32) -> Vec<f32> {
+    bytes.chunks_exact(2).map(|pair| widen(u16::from_le_bytes([pair[0], pair[1]]))).collect()
+}
+
+fn not_floats(argument: &str, was: ElementType) -> Error {
+    Error::Tensor { argument: argument.into(), was: was.to_string(), may_be: "f32, f16 or bf16".into() }
 }
 
 /// Mapping and polling fail when the device is gone.

@@ -196,7 +196,7 @@ impl Rotate {
         // Flat views move the bytes as they lie in the file; the others are what the kernel sees.
         let flat: Vec<View> = operands
             .iter()
-            .map(|o| gpu.upload(&o.tensor.values, [1, 1, 1, o.tensor.values.len()]))
+            .map(|o| gpu.upload_as(o.tensor.element(), &o.tensor.values, [1, 1, 1, o.tensor.values.len()]))
             .collect::<phasor::Result<_>>()?;
         let views: Vec<View> = flat
             .iter()

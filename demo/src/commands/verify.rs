@@ -5,15 +5,15 @@ use crate::outcome::Outcome;
 use crate::progress::Bar;
 use crate::{adapter, report};
 use clap::Args;
-use phasor_measure::{Verification, verify};
+use phasor_measure::{VariantCheck, Verification, verify};
 use pollster::block_on;
 use serde_json::json;
 
 /// Check every kernel variant on this device against float64
 ///
-/// Rotations and tables in every variant: both layouts' paths, in place and out, packed in one buffer and apart, with a
-/// table and without, positions from a start, per row and per token, both pairings, all directions, whole heads and parts
-/// of them. Positions reach to 2^24 - 1, below zero, and to both ends of a 32-bit integer. What lies around the tensors
+/// Rotations and tables in every variant: both layouts' paths, in place and out, packed in one buffer and apart, into rows
+/// of a cache, stored as f32, f16 and bf16, with a table and without, positions from a start, per row, per token and per
+/// axis, both pairings, all directions, whole heads and parts of them. Positions reach to 2^24 - 1, below zero, and to both ends of a 32-bit integer. What lies around the tensors
 /// must stay as it was.
 ///
 /// The bound of each number follows from the arithmetic, not from what devices were seen to do. The exit code is 0 only
@@ -41,20 +41,54 @@ impl Verify {
     }
 }
 
+/// Variants that differ only in where angles and positions come from.
+struct Group {
+    name: String,
+    variants: u64,
+    cases: u64,
+    values: u64,
+    largest_error: f64,
+    share: f64,
+    passed: bool,
+}
+
+/// The kernel, its lanes, its buffers and its element types make a line.
+fn folded(variants: &[VariantCheck]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for variant in variants {
+        let name = variant.shader.split('.').take(4).collect::<Vec<_>>().join(" ");
+        if groups.last().is_none_or(|group| group.name != name) {
+            let none = Group { name, variants: 0, cases: 0, values: 0, largest_error: 0.0, share: 0.0, passed: true };
+            groups.push(none);
+        }
+        if let Some(group) = groups.last_mut() {
+            group.variants += 1;
+            group.cases += variant.cases;
+            group.values += variant.values;
+            group.largest_error = group.largest_error.max(variant.largest_error);
+            group.share = group.share.max(variant.share());
+            group.passed &= variant.passed;
+        }
+    }
+    groups
+}
+
 fn told(verification: &Verification) -> String {
     let device = &verification.device;
     let mut text = format!("{} ({}, {})\n\n", device.name, device.backend, device.driver);
-    let rows = verification.variants.iter().map(|variant| {
+    let rows = folded(&verification.variants).into_iter().map(|group| {
         vec![
-            variant.shader.clone(),
-            variant.cases.to_string(),
-            variant.values.to_string(),
-            format!("{:.2e}", variant.largest_error),
-            format!("{:.0} %", 100.0 * variant.share()),
-            if variant.passed { "ok" } else { "OUT OF BOUNDS" }.to_owned(),
+            group.name,
+            group.variants.to_string(),
+            group.cases.to_string(),
+            group.values.to_string(),
+            format!("{:.2e}", group.largest_error),
+            format!("{:.0} %", 100.0 * group.share),
+            if group.passed { "ok" } else { "OUT OF BOUNDS" }.to_owned(),
         ]
     });
-    text += &report::columns(&["kernel variant", "cases", "values", "largest error", "of bound", ""], rows, &[1, 2, 3, 4]);
+    let header = ["kernel", "variants", "cases", "values", "largest error", "of bound", ""];
+    text += &report::columns(&header, rows, &[1, 2, 3, 4, 5]);
     for variant in verification.variants.iter().filter(|variant| !variant.passed) {
         text += &format!("\n{}\n  {}\n", variant.shader, variant.worst_case);
         text += &format!("  off by {:.3e}, may be off by {:.3e}\n", variant.worst_error, variant.worst_bound);

@@ -20,8 +20,14 @@
 //! |error of y|  <=  A (d (|x0| + |x1|) + 2 u hypot(x0, x1))
 //! ```
 //!
+//! **Storage.** What is stored as f16 is rounded to one of its two neighbours (WGSL does not say which), at most
+//! `2^-10 |y|` away, or `2^-24` among the subnormals; bf16 is rounded by the kernel itself to the nearest, at most
+//! `2^-8 |y|` away.
+//!
 //! Products of two errors are 1e-14 and disappear in the 8e-8 that the promise leaves above what the kernels reach. A
 //! device may flush results below the smallest normal f32 to zero, which is added.
+
+use phasor::ElementType;
 
 /// The relative error of one f32 operation.
 pub(crate) const U: f64 = 1.0 / (1u32 << 24) as f64;
@@ -75,6 +81,18 @@ impl Bound {
     }
 }
 
+/// The bound of a number near `exact` that was good to `bound` before it was stored.
+#[must_use]
+pub(super) fn stored(element: ElementType, exact: f64, bound: f64) -> f64 {
+    let largest = exact.abs() + bound;
+    bound
+        + match element {
+            ElementType::F16 => (largest / 1024.0).max(U),
+            ElementType::BF16 => largest / 256.0,
+            _ => 0.0,
+        }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,7 +114,16 @@ mod tests {
         let (m, w) = (131_071i32, 0.749_894_2f64);
         let wrong = f64::from(m as f32 * w as f32).cos() - (f64::from(m) * w).cos();
         assert!(wrong.abs() > 100.0 * Bound::new(1.0).cos_sin(m), "off by {wrong}");
-        // Storage in bf16.
+        // Arithmetic in bf16.
         assert!(1.0 / 512.0 > Bound::new(1.0).rotation(m, 1.0, 1.0));
+    }
+
+    #[test]
+    fn storage_costs_what_its_rounding_costs() {
+        assert_eq!(stored(ElementType::F32, 1.0, 1e-7), 1e-7);
+        let half = f64::from(half::f16::from_f64(1.0 / 3.0)) - 1.0 / 3.0;
+        assert!(half.abs() < stored(ElementType::F16, 1.0 / 3.0, 0.0) && half.abs() * 8.0 > stored(ElementType::F16, 1.0 / 3.0, 0.0));
+        let brain = f64::from(half::bf16::from_f64(1.0 / 3.0)) - 1.0 / 3.0;
+        assert!(brain.abs() < stored(ElementType::BF16, 1.0 / 3.0, 0.0));
     }
 }

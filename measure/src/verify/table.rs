@@ -3,8 +3,8 @@
 use super::bound::Bound;
 use super::case::{ANCHORS, LAST};
 use super::tally::{Compared, Tally};
-use phasor::frequencies::{Frequencies, Linear, NtkAware, Plain, Yarn};
-use phasor::{Gpu, Pairing, Result, Rope, reference};
+use phasor::frequencies::{Axes, Frequencies, Linear, NtkAware, Plain, Yarn};
+use phasor::{Gpu, Layout, Pairing, Result, Rope, View, reference};
 
 /// One table.
 pub(super) struct Case {
@@ -17,6 +17,8 @@ pub(super) struct Case {
 enum At {
     Range(i32),
     Each(Vec<i32>),
+    /// Three to a token, of which pairs take turns.
+    Axes(Vec<[i32; 3]>),
 }
 
 /// Rows of a table over a range.
@@ -37,6 +39,7 @@ pub(super) fn cases() -> Result<Vec<Case>> {
         let case = |positions| Case { name, frequencies: frequencies.clone(), positions };
         cases.extend(ANCHORS.map(|anchor| case(At::Range(anchor))));
         cases.push(case(At::Each(sweep())));
+        cases.push(case(At::Axes(sweep().chunks_exact(3).map(|three| [three[2], three[0], three[1]]).collect())));
     }
     Ok(cases)
 }
@@ -48,19 +51,32 @@ fn sweep() -> Vec<i32> {
 }
 
 pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<()> {
-    let rope = Rope::new(gpu, &case.frequencies, Pairing::HalfSplit)?;
-    let (table, positions) = match &case.positions {
-        At::Range(start) => (rope.table(*start, ROWS as usize)?, (0..ROWS).map(|t| start + t).collect()),
-        At::Each(list) => (rope.table_for(&gpu.upload_positions(list, [1, list.len()])?)?, list.clone()),
+    let mut rope = Rope::new(gpu, &case.frequencies, Pairing::HalfSplit)?;
+    let pairs = case.frequencies.pairs();
+    // For each row, the positions of its axes.
+    let (table, positions): (_, Vec<Vec<i32>>) = match &case.positions {
+        At::Range(start) => (rope.table(*start, ROWS as usize)?, (0..ROWS).map(|t| vec![start + t]).collect()),
+        At::Each(list) => {
+            let view = gpu.upload_positions(list, [1, list.len()])?;
+            (rope.table_for(&view)?, list.iter().map(|&position| vec![position]).collect())
+        }
+        At::Axes(list) => {
+            rope = rope.with_axes(&Axes::new((0..pairs).map(|pair| (pair % 3) as u8).collect(), 3)?)?;
+            let flat = gpu.upload_positions(list.as_flattened(), [1, 3 * list.len()])?;
+            let view = View::new(flat.buffer(), flat.element(), Layout::contiguous([1, list.len(), 3, 1])?)?;
+            (rope.table_for(&view)?, list.iter().map(|three| three.to_vec()).collect())
+        }
     };
     gpu.submit(|pass| table.record(pass))?;
     let got = gpu.read(table.view()).await?;
     let bound = Bound::new(case.frequencies.attention_factor());
-    let (cos, sin) = reference::rope_table(&case.frequencies, positions.iter().copied());
     // Row by row, cosines first.
-    let pairs = case.frequencies.pairs();
-    let expected = cos.chunks(pairs).zip(sin.chunks(pairs)).zip(&positions).flat_map(|((cos, sin), &position)| {
-        cos.iter().chain(sin).map(move |&expected| (expected, bound.cos_sin(position)))
+    let expected = positions.iter().flat_map(|axes| {
+        let (cos, sin): (Vec<_>, Vec<_>) = axes.iter().map(|&at| reference::rope_table(&case.frequencies, [at])).unzip();
+        let axis = |i: usize| i % axes.len();
+        let pick = move |of: Vec<Vec<f64>>| (0..pairs).map(|i| (of[axis(i)][i], bound.cos_sin(axes[axis(i)]))).collect();
+        let parts: [Vec<_>; 2] = [cos, sin].map(pick);
+        parts.into_iter().flatten()
     });
     let numbers = got.iter().zip(expected).map(|(&got, (expected, bound))| Compared { got, expected, bound });
     let shader = table.shader().map_or("", |shader| &shader.name);

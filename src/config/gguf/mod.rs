@@ -366,6 +366,10 @@ impl File<'_> {
             return Ok(1.0);
         }
         let multiplier = mscale(scaling.factor, weight).powi(2);
+        if !(multiplier.is_finite() && multiplier > 0.0) {
+            let may_be = "a number that leaves the softmax scale finite and above 0";
+            return Err(Error::setting(self.keys.path("rope.scaling.yarn_log_multiplier"), weight, may_be));
+        }
         Ok(notes.source("softmax_scale_multiplier", multiplier, "mscale(factor, yarn_log_multiplier) squared"))
     }
 

@@ -1,0 +1,14 @@
+//! Rotary encoding on the device that `VK_DRIVER_FILES` (or wgpu's own variables) choose, against the f64 reference and
+//! against values that other programs computed. One process, so that all tests share its pipelines.
+
+mod angles;
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+mod golden;
+mod limits;
+mod matrix;
+mod properties;
+mod recording;
+mod refusals;
+mod shapes;

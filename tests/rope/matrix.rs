@@ -1,0 +1,114 @@
+//! One matrix of parameters instead of hand-picked cases: every way to lay out, to place and to turn, with every other.
+
+use crate::case::{Case, Memory, Order, Standing};
+use crate::common::gpu;
+use phasor::{Direction, Pairing};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const PAIRINGS: [Pairing; 2] = [Pairing::Interleaved, Pairing::HalfSplit];
+const DIRECTIONS: [Direction; 3] = [Direction::Forward, Direction::Inverse, Direction::Adjoint];
+
+/// Runs cases on as many threads as there are cores: most of the time goes into compiling pipelines.
+fn run_all(cases: &[Case]) {
+    assert!(!cases.is_empty());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut failures = Vec::new();
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            failures.extend(case.run(gpu()).err());
+        }
+        failures
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let first: Vec<_> = failures.iter().take(5).collect();
+    assert!(failures.is_empty(), "{} of {} cases failed: {first:#?}", failures.len(), cases.len());
+}
+
+/// Where tensors lie, by how their axes are ordered, by pairing, by whether all channels turn.
+#[test]
+fn every_memory_in_every_order() {
+    let mut cases = Vec::new();
+    for memory in Memory::ALL {
+        for order in Order::ALL {
+            for pairing in PAIRINGS {
+                for (rotary_dim, first_channel) in [(16, 0), (8, 4)] {
+                    cases.push(Case { memory, order, pairing, rotary_dim, first_channel, ..Case::default() });
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
+
+/// Where positions and angles come from, by direction, by whether rows follow each other in memory, by lane.
+#[test]
+fn every_source_of_angles_in_every_direction() {
+    let mut cases = Vec::new();
+    for standing in Standing::ALL {
+        for table in [false, true] {
+            for direction in DIRECTIONS {
+                for order in [Order::TokensFirst, Order::WideGaps, Order::HeadsFirst, Order::OddGaps] {
+                    for (batch, tokens) in [(2, 3), (3, 1)] {
+                        cases.push(Case { standing, table, direction, order, batch, tokens, ..Case::default() });
+                    }
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
+
+/// Numbers of heads that leave a remainder, are alike, are far apart, or where keys have more than queries.
+#[test]
+fn every_ratio_of_heads() {
+    let mut cases = Vec::new();
+    for (q_heads, k_heads) in [
+        (1, None),
+        (5, None),
+        (8, None),
+        (11, None),
+        (1, Some(1)),
+        (4, Some(4)),
+        (9, Some(3)),
+        (8, Some(1)),
+        (32, Some(8)),
+        (71, Some(1)),
+        (16, Some(12)),
+        (2, Some(6)),
+        (1, Some(71)),
+        (7, Some(5)),
+    ] {
+        for memory in [Memory::InPlace, Memory::Packed, Memory::Copy] {
+            for tokens in [1, 5] {
+                for order in [Order::TokensFirst, Order::OddGaps] {
+                    cases.push(Case { q_heads, k_heads, memory, tokens, order, ..Case::default() });
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
+
+/// Head dims from 2 to 256, even and odd, all of them turning, the first of them, the last, or some within.
+#[test]
+fn every_head_dim() {
+    let mut cases = Vec::new();
+    for channels in [2, 3, 4, 6, 7, 8, 10, 16, 24, 32, 40, 64, 80, 96, 100, 128, 192, 256] {
+        let even = channels / 2 * 2;
+        let part = (channels / 4 * 2).max(2);
+        for (rotary_dim, first_channel) in
+            [(even, channels - even), (part, 0), (part, channels - part), (part, (channels - part) / 2)]
+        {
+            for pairing in PAIRINGS {
+                for memory in [Memory::InPlace, Memory::Copy] {
+                    cases.push(Case { channels, rotary_dim, first_channel, pairing, memory, ..Case::default() });
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
