@@ -11,12 +11,15 @@
 override WG_X: u32 = 16u;
 override WG_Y: u32 = 1u;
 override WG_Z: u32 = 4u;
-// Whether channel 2i pairs with 2i + 1 (interleaved) or i with i + pairs (half-split).
-override INTERLEAVED: bool = false;
 // Whether rows of the batch do not follow each other in memory, so that batch and token must be told apart.
 override BATCHED: bool = false;
 // Whether channels that do not turn are copied, as they must be out of place.
 override COPIES: bool = false;
+// Whether pairs turn by different ones of a token's positions.
+override AXES: bool = false;
+// Whose output goes to the rows of a cache that a buffer names.
+override Q_ROWS: bool = false;
+override K_ROWS: bool = false;
 
 // Where a tensor's words lie: distances in words.
 struct Place {
@@ -35,11 +38,14 @@ struct Params {
     q_out: Place,
     k: Place,
     k_out: Place,
-    // Where the position of (batch, token) lies in `positions`, and what is added to it: all of it zero, or i32 steps.
-    position: Place,
-    start: i32,
-    start_batch: i32,
-    start_token: i32,
+    position: Place, // in `positions`; an axis is a head
+    row: Place,      // in `rows`
+    start: i32,       // added to a position, with
+    start_batch: i32, // so much for each row of the batch
+    start_token: i32, // and so much for each token
+    row_start: i32,   // added to a row, with
+    row_token: i32,   // so much for each token
+    cache_rows: u32,  // that there are
     tokens: u32,
     rows: u32,     // batch * tokens
     groups: u32,   // of heads
@@ -54,9 +60,6 @@ struct Params {
     pair_step: u32, // words from a lane's first word to its second
     cos_scale: f32,
     sin_scale: f32,
-    pad0: u32,
-    pad1: u32,
-    pad2: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -66,15 +69,8 @@ fn place(at: Place, batch: u32, token: u32, head: u32) -> u32 {
 }
 
 fn turn(a: Lane, b: Lane, by: CosSin) -> Pairs {
-    var x = Pairs(a, b);
-    if (INTERLEAVED) {
-        x = deinterleave(a, b);
-    }
-    let y = Pairs(x.first * by.cos - x.second * by.sin, x.first * by.sin + x.second * by.cos);
-    if (INTERLEAVED) {
-        return interleave(y.first, y.second);
-    }
-    return y;
+    let x = to_pairs(a, b);
+    return from_pairs(Pairs(x.first * by.cos - x.second * by.sin, x.first * by.sin + x.second * by.cos));
 }
 
 // The heads of one group.
@@ -101,12 +97,26 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         batch = row / params.tokens;
         token = row - batch * params.tokens;
     }
-    let q_heads = heads_of(group, params.q_group, params.q_heads);
-    let k_heads = heads_of(group, params.k_group, params.k_heads);
+    var q_heads = heads_of(group, params.q_group, params.q_heads);
+    var k_heads = heads_of(group, params.k_group, params.k_heads);
     var q_ix = place(params.q, batch, token, q_heads.first);
     var q_out_ix = place(params.q_out, batch, token, q_heads.first);
     var k_ix = place(params.k, batch, token, k_heads.first);
     var k_out_ix = place(params.k_out, batch, token, k_heads.first);
+
+    if (ROWS) {
+        let row_out = u32(row_at(place(params.row, batch, token, 0u)) + params.row_start + i32(token) * params.row_token);
+        // A row that the cache lacks (a negative one is how engines say: do not keep it) is written nowhere.
+        let exists = row_out < params.cache_rows;
+        if (Q_ROWS) {
+            q_out_ix = place(params.q_out, batch, row_out, q_heads.first);
+            q_heads.end = select(q_heads.first, q_heads.end, exists);
+        }
+        if (K_ROWS) {
+            k_out_ix = place(params.k_out, batch, row_out, k_heads.first);
+            k_heads.end = select(k_heads.first, k_heads.end, exists);
+        }
+    }
 
     if (COPIES && lane >= params.lanes) {
         // The words before and behind the turning ones, one to an invocation.
@@ -125,40 +135,53 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         return;
     }
 
-    let position = position_at(place(params.position, batch, token, 0u))
-        + params.start + i32(batch) * params.start_batch + i32(token) * params.start_token;
+    var position_ix = LaneU(place(params.position, batch, token, 0u));
+    if (AXES) {
+        position_ix += axes_of(lane) * params.position.head;
+    }
+    let start = params.start + i32(batch) * params.start_batch + i32(token) * params.start_token;
+    let position = positions_at(position_ix) + LaneI(start);
     let angle = cos_sin(lane, params.lanes, position);
     let by = CosSin(angle.cos * params.cos_scale, angle.sin * params.sin_scale);
 
-    // Loops that test at their end: a test at the head costs SwiftShader an extra turn.
+    // One head after the other, both of its words before either is stored. Loops test at their end: a test at the head
+    // costs SwiftShader an extra turn with every lane masked.
     let word = params.first + lane * params.lane_step;
     if (q_heads.first < q_heads.end) {
+        let second = params.pair_step * params.q.channel;
+        let second_out = params.pair_step * params.q_out.channel;
+        let step = params.q.head;
+        let step_out = params.q_out.head;
         q_ix += word * params.q.channel;
         q_out_ix += word * params.q_out.channel;
         var head = q_heads.first;
         loop {
-            let y = turn(load_q(q_ix), load_q(q_ix + params.pair_step * params.q.channel), by);
+            let y = turn(load_q(q_ix), load_q(q_ix + second), by);
             store_q(q_out_ix, y.first);
-            store_q(q_out_ix + params.pair_step * params.q_out.channel, y.second);
+            store_q(q_out_ix + second_out, y.second);
             continuing {
-                q_ix += params.q.head;
-                q_out_ix += params.q_out.head;
+                q_ix += step;
+                q_out_ix += step_out;
                 head++;
                 break if head >= q_heads.end;
             }
         }
     }
     if (k_heads.first < k_heads.end) {
+        let second = params.pair_step * params.k.channel;
+        let second_out = params.pair_step * params.k_out.channel;
+        let step = params.k.head;
+        let step_out = params.k_out.head;
         k_ix += word * params.k.channel;
         k_out_ix += word * params.k_out.channel;
         var head = k_heads.first;
         loop {
-            let y = turn(load_k(k_ix), load_k(k_ix + params.pair_step * params.k.channel), by);
+            let y = turn(load_k(k_ix), load_k(k_ix + second), by);
             store_k(k_out_ix, y.first);
-            store_k(k_out_ix + params.pair_step * params.k_out.channel, y.second);
+            store_k(k_out_ix + second_out, y.second);
             continuing {
-                k_ix += params.k.head;
-                k_out_ix += params.k_out.head;
+                k_ix += step;
+                k_out_ix += step_out;
                 head++;
                 break if head >= k_heads.end;
             }

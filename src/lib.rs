@@ -58,5 +58,5 @@ pub use error::{Error, Result};
 pub use gpu::{Gpu, Prepared, View};
 pub use layout::Layout;
 #[cfg(feature = "gpu")]
-pub use rope::{Positions, Rope, RopeTable, Rotate};
+pub use rope::{CacheRows, Positions, Rope, RopeTable, Rotate};
 pub use rotary::{Direction, Pairing, Rotary};

@@ -4,10 +4,6 @@ alias LaneU = u32;
 alias LaneI = i32;
 const LANE_PAIRS = 1u;
 
-fn deinterleave(a: Lane, b: Lane) -> Pairs {
-    return Pairs(a, b);
-}
-
-fn interleave(even: Lane, odd: Lane) -> Pairs {
-    return Pairs(even, odd);
+fn first_of(x: LaneI) -> i32 {
+    return x;
 }

@@ -26,6 +26,25 @@ impl Gpu {
         self.upload_bytes(ElementType::F32, bytemuck::cast_slice(values), shape)
     }
 
+    /// A new buffer with these numbers, rounded to an element type of floats.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the type is not one of floats; else as [`Gpu::upload`].
+    pub fn upload_as(&self, element: ElementType, values: &[f32], shape: [usize; 4]) -> Result<View> {
+        match element {
+            ElementType::F32 => self.upload(values, shape),
+            ElementType::F16 => {
+                let halves: Vec<u16> = values.iter().map(|&x| half::f16::from_f32(x).to_bits()).collect();
+                self.upload_bytes(element, bytemuck::cast_slice(&halves), shape)
+            }
+            ElementType::BF16 => {
+                let halves: Vec<u16> = values.iter().map(|&x| half::bf16::from_f32(x).to_bits()).collect();
+                self.upload_bytes(element, bytemuck::cast_slice(&halves), shape)
+            }
+            ElementType::I32 => Err(not_floats("element", element)),
+        }
+    }
+
     /// A new buffer with positions, one for each row and token: a view `[batch, tokens, 1, 1]`.
     ///
     /// # Errors
@@ -90,20 +109,30 @@ impl Gpu {
         })
     }
 
-    /// Reads an f32 tensor back, in the order `[batch, tokens, heads, channels]` whatever its strides. Waits for all
-    /// work that was submitted before.
+    /// Reads a tensor of floats back, in the order `[batch, tokens, heads, channels]` whatever its strides. Waits for
+    /// all work that was submitted before.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if its elements are not f32; [`Error::Usage`] if its buffer lacks `COPY_SRC`;
+    /// [`Error::Tensor`] if its elements are not floats; [`Error::Usage`] if its buffer lacks `COPY_SRC`;
     /// [`Error::DeviceLost`] and [`Error::Device`] if the device fails.
     pub async fn read(&self, view: &View) -> Result<Vec<f32>> {
-        view.expect_element("view", ElementType::F32)?;
+        if !view.element().is_float() {
+            return Err(not_floats("view", view.element()));
+        }
         view.expect_usage("view", wgpu::BufferUsages::COPY_SRC)?;
-        let layout = view.layout();
+        let (layout, size) = (view.layout(), view.element().bytes());
         let span = layout.span();
-        let bytes = self.read_bytes(view.buffer(), 4 * span.start as u64, 4 * span.len() as u64).await?;
-        let values: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
-        Ok(layout.places().filter_map(|place| values.get(place - span.start).copied()).collect())
+        // Copies go by words of four bytes.
+        let start = (span.start * size / 4 * 4) as u64;
+        let bytes =
+            self.read_bytes(view.buffer(), start, ((span.end * size) as u64).next_multiple_of(4) - start).await?;
+        let values: Vec<f32> = match view.element() {
+            ElementType::F16 => floats(&bytes, |bits| half::f16::from_bits(bits).to_f32()),
+            ElementType::BF16 => floats(&bytes, |bits| half::bf16::from_bits(bits).to_f32()),
+            ElementType::F32 | ElementType::I32 => bytemuck::pod_collect_to_vec(&bytes),
+        };
+        let first = start as usize / size;
+        Ok(layout.places().filter_map(|place| values.get(place - first).copied()).collect())
     }
 
     /// [`Gpu::read`], waiting for the answer.
@@ -162,6 +191,15 @@ impl Gpu {
             .map(|_| ())
             .map_err(|e| lost("waiting for the device", &e))
     }
+}
+
+/// 16-bit floats, widened.
+fn floats(bytes: &[u8], widen: impl Fn(u16) -> f32) -> Vec<f32> {
+    bytes.chunks_exact(2).map(|pair| widen(u16::from_le_bytes([pair[0], pair[1]]))).collect()
+}
+
+fn not_floats(argument: &str, was: ElementType) -> Error {
+    Error::Tensor { argument: argument.into(), was: was.to_string(), may_be: "f32, f16 or bf16".into() }
 }
 
 /// Mapping and polling fail when the device is gone.

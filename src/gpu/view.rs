@@ -28,7 +28,8 @@ impl View {
     /// # Errors
     /// [`Error::Tensor`] if its last element lies past the buffer's end.
     pub fn new(buffer: &wgpu::Buffer, element: ElementType, layout: Layout) -> Result<Self> {
-        let holds = buffer.size() / element.bytes() as u64;
+        // Bindings are made of whole words, so that what a buffer has beyond its last one cannot be reached.
+        let holds = buffer.size() / 4 * 4 / element.bytes() as u64;
         if layout.span().end as u64 > holds {
             return Err(Error::Tensor {
                 argument: "layout".into(),
@@ -85,6 +86,20 @@ impl View {
     #[must_use]
     pub fn shape(&self) -> [usize; 4] {
         self.layout.shape()
+    }
+
+    /// Whether the two may share a byte of their buffer, if it is the same one.
+    pub(crate) fn may_overlap(&self, other: &Self) -> bool {
+        if self.element.bytes() == other.element.bytes() {
+            return self.layout.may_overlap(&other.layout);
+        }
+        // Elements of different sizes: by the bytes from the first element to the last.
+        let bytes = |view: &Self| {
+            let (span, size) = (view.layout.span(), view.element.bytes() as u64);
+            span.start as u64 * size..span.end as u64 * size
+        };
+        let (a, b) = (bytes(self), bytes(other));
+        a.start < b.end && b.start < a.end
     }
 
     /// Refuses another element type than the one wanted.

@@ -4,6 +4,7 @@ pub(crate) mod grid;
 pub(crate) mod modules;
 pub(crate) mod rope_rotate;
 pub(crate) mod rope_table;
+pub(crate) mod words;
 
 use crate::gpu::Shader;
 

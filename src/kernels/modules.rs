@@ -1,5 +1,7 @@
 //! The pieces that kernels share, by name. A kernel's finished text is its pieces one after the other.
 
+use crate::Pairing;
+
 /// Declares a constant for each file in `shaders/shared`.
 macro_rules! shared {
     ($($name:ident = $file:literal;)*) => {
@@ -20,16 +22,18 @@ pub(crate) struct Module {
 shared! {
     ANGLES_TABLE = "angles_table";
     ANGLES_TURNS = "angles_turns";
-    DATA_COPY = "data_copy";
-    DATA_COPY_Q = "data_copy_q";
-    DATA_IN_PLACE = "data_in_place";
-    DATA_ONE = "data_one";
+    HALVES_LANE1 = "halves_lane1";
+    HALVES_LANE4 = "halves_lane4";
     LANE1 = "lane1";
     LANE4 = "lane4";
     PAIRS = "pairs";
-    POSITIONS_BUFFER = "positions_buffer";
+    PAIRS_HALF_SPLIT = "pairs_half_split";
+    PAIRS_INTERLEAVED = "pairs_interleaved";
+    POSITIONS_LANE1 = "positions_lane1";
+    POSITIONS_LANE4 = "positions_lane4";
     POSITIONS_NONE = "positions_none";
-    STORE_F32 = "store_f32";
+    ROWS_BUFFER = "rows_buffer";
+    ROWS_NONE = "rows_none";
     TURN = "turn";
 }
 
@@ -52,6 +56,23 @@ impl Lane {
         match self {
             Self::One => LANE1,
             Self::Four => LANE4,
+        }
+    }
+
+    /// How a lane's two words hold its pairs.
+    pub(crate) fn pairing(self, pairing: Pairing) -> Module {
+        match (self, pairing) {
+            (Self::Four, Pairing::Interleaved) => PAIRS_INTERLEAVED,
+            _ => PAIRS_HALF_SPLIT,
+        }
+    }
+
+    /// Where positions come from: a buffer, or nowhere.
+    pub(crate) fn positions(self, from_buffer: bool) -> Module {
+        match (self, from_buffer) {
+            (_, false) => POSITIONS_NONE,
+            (Self::One, true) => POSITIONS_LANE1,
+            (Self::Four, true) => POSITIONS_LANE4,
         }
     }
 }

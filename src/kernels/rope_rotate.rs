@@ -2,9 +2,10 @@
 
 mod plan;
 
-pub(crate) use plan::Job;
+pub(crate) use plan::{CacheRows, Job};
 
 use super::modules::{self, Lane, Module};
+use super::words;
 use crate::gpu::{Access, Binding, Shader};
 use crate::{ElementType, Pairing};
 use bytemuck::{Pod, Zeroable};
@@ -34,12 +35,12 @@ pub(crate) enum Data {
 }
 
 impl Data {
-    fn module(self) -> Module {
+    fn name(self) -> &'static str {
         match self {
-            Self::One => modules::DATA_ONE,
-            Self::InPlace => modules::DATA_IN_PLACE,
-            Self::CopyQ => modules::DATA_COPY_Q,
-            Self::Copy => modules::DATA_COPY,
+            Self::One => "one",
+            Self::InPlace => "in_place",
+            Self::CopyQ => "copy_q",
+            Self::Copy => "copy",
         }
     }
 
@@ -71,13 +72,14 @@ impl Data {
 }
 
 /// The tensors of a rotation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tensor {
     Q,
     QOut,
     K,
     KOut,
     Positions,
+    Rows,
 }
 
 /// Where a tensor's words lie, as the shader declares it.
@@ -101,9 +103,13 @@ pub(crate) struct Params {
     k: Place,
     k_out: Place,
     position: Place,
+    row: Place,
     start: i32,
     start_batch: i32,
     start_token: i32,
+    row_start: i32,
+    row_token: i32,
+    cache_rows: u32,
     tokens: u32,
     rows: u32,
     groups: u32,
@@ -118,95 +124,178 @@ pub(crate) struct Params {
     pair_step: u32,
     cos_scale: f32,
     sin_scale: f32,
-    _pad: [u32; 3],
 }
 
 /// What makes one variant differ from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub data: Data,
+    pub elements: Elements,
     pub angles: Angles,
     pub lane: Lane,
     pub pairing: Pairing,
-    pub from_buffer: bool,
+    pub positions: bool,
+    pub axes: bool,
+    /// Whose output goes to rows of a cache.
+    pub rows: Option<Tensor>,
     pub batched: bool,
     pub copies: bool,
     /// Invocations to a group: lanes, groups of heads, tokens.
     pub workgroup: [u32; 3],
 }
 
-impl Variant {
-    /// The finished shader.
-    pub(crate) fn shader(&self) -> Shader {
-        let angles: &[Module] = match self.angles {
-            Angles::Turns => &[modules::TURN, modules::ANGLES_TURNS],
-            Angles::Table => &[modules::TURN, modules::ANGLES_TABLE],
-        };
-        let positions = if self.from_buffer { modules::POSITIONS_BUFFER } else { modules::POSITIONS_NONE };
-        let parts: Vec<_> = [self.lane.module(), modules::PAIRS, modules::STORE_F32, self.data.module()]
-            .iter()
-            .chain(angles)
-            .chain([&positions, &KERNEL])
-            .copied()
-            .collect();
-        let angles_name = match self.angles {
-            Angles::Turns => "turns",
-            Angles::Table => "table",
-        };
-        let mut bindings = vec![
-            Binding { index: 0, name: "params", access: Access::Uniform },
-            Binding { index: 1, name: angles_name, access: Access::Read },
-        ];
-        if self.from_buffer {
-            bindings.push(Tensor::POSITIONS_BINDING.0);
-        }
-        bindings.extend(self.data.bindings().iter().map(|(binding, _)| *binding));
-        let flag = |on: bool| f64::from(u8::from(on));
-        let [x, y, z] = self.workgroup;
-        Shader {
-            name: format!(
-                "{}.{}.{}.{}.{}",
-                KERNEL.name,
-                self.lane.module().name,
-                self.data.module().name,
-                angles[1].name,
-                positions.name
-            ),
-            wgsl: Shader::compose(&parts.iter().map(|module| module.wgsl).collect::<Vec<_>>()),
-            constants: vec![
-                ("WG_X", x.into()),
-                ("WG_Y", y.into()),
-                ("WG_Z", z.into()),
-                ("INTERLEAVED", flag(self.pairing == Pairing::Interleaved)),
-                ("BATCHED", flag(self.batched)),
-                ("COPIES", flag(self.copies)),
-            ],
-            bindings,
-            workgroup: self.workgroup,
+/// How the elements of queries and keys are stored, before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Elements {
+    pub q: ElementType,
+    pub q_out: ElementType,
+    pub k: ElementType,
+    pub k_out: ElementType,
+}
+
+impl Elements {
+    pub(crate) fn all(element: ElementType) -> Self {
+        Self { q: element, q_out: element, k: element, k_out: element }
+    }
+
+    fn of(self, tensor: Tensor) -> ElementType {
+        match tensor {
+            Tensor::Q => self.q,
+            Tensor::QOut => self.q_out,
+            Tensor::K => self.k,
+            Tensor::KOut => self.k_out,
+            Tensor::Positions | Tensor::Rows => ElementType::I32,
         }
     }
 }
 
-/// Every variant: each text in a common case, and in one that needs all of its branches.
+impl Variant {
+    /// The finished shader.
+    pub(crate) fn shader(&self) -> Shader {
+        let angles = match self.angles {
+            Angles::Turns => modules::ANGLES_TURNS,
+            Angles::Table => modules::ANGLES_TABLE,
+        };
+        let positions = self.lane.positions(self.positions);
+        let rows = if self.rows.is_some() { modules::ROWS_BUFFER } else { modules::ROWS_NONE };
+        let pairing = self.lane.pairing(self.pairing);
+        let mut text = vec![self.lane.module().wgsl, modules::PAIRS.wgsl, pairing.wgsl, modules::TURN.wgsl];
+        text.extend(words::halves(self.lane, self.used_elements()).map(|halves| halves.wgsl));
+        let data = self.data_text();
+        text.extend([&data, angles.wgsl, positions.wgsl, rows.wgsl, KERNEL.wgsl]);
+        let flag = |on: bool| f64::from(u8::from(on));
+        let [x, y, z] = self.workgroup;
+        Shader {
+            name: self.name(&[pairing.name, angles.name, positions.name, rows.name]),
+            wgsl: Shader::compose(&text),
+            constants: vec![
+                ("WG_X", x.into()),
+                ("WG_Y", y.into()),
+                ("WG_Z", z.into()),
+                ("BATCHED", flag(self.batched)),
+                ("COPIES", flag(self.copies)),
+                ("AXES", flag(self.axes)),
+                ("Q_ROWS", flag(self.rows == Some(Tensor::QOut))),
+                ("K_ROWS", flag(self.rows == Some(Tensor::KOut))),
+            ],
+            bindings: self.bindings(),
+            workgroup: self.workgroup,
+        }
+    }
+
+    /// The kernel and its modules; the same name means the same text.
+    fn name(&self, modules: &[&str]) -> String {
+        let elements: Vec<_> = self.used_elements().iter().map(|element| element.name()).collect();
+        format!(
+            "{}.{}.{}.{}.{}",
+            KERNEL.name,
+            self.lane.module().name,
+            self.data.name(),
+            elements.join("_"),
+            modules.join(".")
+        )
+    }
+
+    fn bindings(&self) -> Vec<Binding> {
+        let angles = match self.angles {
+            Angles::Turns => "turns",
+            Angles::Table => "table",
+        };
+        let read = |index, name| Binding { index, name, access: Access::Read };
+        let mut bindings = vec![Binding { index: 0, name: "params", access: Access::Uniform }, read(1, angles)];
+        bindings.extend(self.positions.then_some(Tensor::POSITIONS_BINDING.0));
+        bindings.extend(self.data.bindings().iter().map(|(binding, _)| *binding));
+        bindings.extend(self.rows.map(|_| Tensor::ROWS_BINDING.0));
+        bindings
+    }
+
+    /// The element type of each of the data's bindings.
+    fn used_elements(&self) -> Vec<ElementType> {
+        self.data.bindings().iter().map(|(_, tensors)| self.elements.of(tensors[0])).collect()
+    }
+
+    /// The data's bindings, and how the kernel's body reaches each tensor through them.
+    fn data_text(&self) -> String {
+        let bindings = self.data.bindings();
+        let mut text = String::new();
+        for (binding, tensors) in bindings {
+            let shape = if tensors[0] == Tensor::Q { "(B, T, Hq, D)" } else { "(B, T, Hk, D)" };
+            text += &words::declare(*binding, self.elements.of(tensors[0]), self.lane, shape);
+        }
+        let reached = |tensor: Tensor| {
+            let through = bindings.iter().find(|(_, tensors)| tensors.contains(&tensor));
+            through.map(|(binding, _)| (*binding, self.elements.of(tensor)))
+        };
+        for (name, input, output) in [("q", Tensor::Q, Tensor::QOut), ("k", Tensor::K, Tensor::KOut)] {
+            text += "\n";
+            text += &words::load(name, reached(input), self.lane);
+            text += "\n";
+            text += &words::store(name, reached(output), self.lane);
+        }
+        text
+    }
+}
+
+/// Every variant: each text in a common case, and in one that needs all of its branches. Of the element types that
+/// queries and keys can have before and after, those that go together most.
 pub(crate) fn all() -> Vec<Shader> {
-    let common = |data, angles, lane, from_buffer| Variant {
-        data,
-        angles,
-        lane,
-        pairing: Pairing::HalfSplit,
-        from_buffer,
-        batched: false,
-        copies: false,
-        workgroup: [16, 1, 4],
-    };
-    let full = |variant| Variant { pairing: Pairing::Interleaved, batched: true, copies: true, ..variant };
+    use ElementType::{BF16, F16, F32};
     let mut shaders = Vec::new();
+    let converting = Elements { q: F32, q_out: F32, k: F32, k_out: F16 };
+    let uniform = [F32, F16, BF16].map(Elements::all);
     for data in [Data::One, Data::InPlace, Data::CopyQ, Data::Copy] {
-        for angles in [Angles::Turns, Angles::Table] {
-            for lane in [Lane::Four, Lane::One] {
-                for from_buffer in [false, true] {
-                    let variant = common(data, angles, lane, from_buffer);
-                    shaders.extend([variant.shader(), full(variant).shader()]);
+        let out_of_place = matches!(data, Data::CopyQ | Data::Copy);
+        let written_to_cache = match data {
+            Data::CopyQ => Some(Tensor::QOut),
+            Data::Copy => Some(Tensor::KOut),
+            Data::One | Data::InPlace => None,
+        };
+        for elements in uniform.into_iter().chain((data == Data::Copy).then_some(converting)) {
+            for angles in [Angles::Turns, Angles::Table] {
+                for lane in [Lane::Four, Lane::One] {
+                    let common = Variant {
+                        data,
+                        elements,
+                        angles,
+                        lane,
+                        pairing: Pairing::HalfSplit,
+                        positions: false,
+                        axes: false,
+                        rows: None,
+                        batched: false,
+                        copies: false,
+                        workgroup: [16, 1, 4],
+                    };
+                    let full = Variant {
+                        pairing: Pairing::Interleaved,
+                        positions: true,
+                        axes: angles == Angles::Turns,
+                        rows: written_to_cache,
+                        batched: true,
+                        copies: out_of_place,
+                        ..common
+                    };
+                    shaders.extend([common.shader(), full.shader()]);
                 }
             }
         }
@@ -221,6 +310,9 @@ impl Tensor {
     const POSITIONS_BINDING: (Binding, &'static [Self]) =
         (Binding { index: 2, name: "positions", access: Access::Read }, &[Self::Positions]);
 
+    const ROWS_BINDING: (Binding, &'static [Self]) =
+        (Binding { index: 7, name: "rows", access: Access::Read }, &[Self::Rows]);
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Q => "q",
@@ -228,20 +320,14 @@ impl Tensor {
             Self::K => "k",
             Self::KOut => "k.output",
             Self::Positions => "positions",
-        }
-    }
-
-    fn element(self) -> ElementType {
-        match self {
-            Self::Positions => ElementType::I32,
-            _ => ElementType::F32,
+            Self::Rows => "rows",
         }
     }
 
     /// Elements in a word of this tensor's binding.
     fn word(self, lane: Lane) -> usize {
         match self {
-            Self::Positions => 1,
+            Self::Positions | Self::Rows => 1,
             _ => lane.pairs(),
         }
     }

@@ -16,9 +16,16 @@ pub(crate) struct Rows {
     pub rows: u32,
     pub start: i32,
     pub start_step: i32,
-    pub from_buffer: bool,
-    /// Where row 0's position lies in the buffer that is bound.
-    pub first_position: u32,
+    /// Where positions lie in the buffer that is bound, if there is one.
+    pub positions: Option<Positions>,
+}
+
+/// Where the positions of a table's rows lie, in elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Positions {
+    pub first: u32,
+    pub row: u32,
+    pub axis: u32,
 }
 
 /// The uniform, as the shader declares it.
@@ -31,8 +38,10 @@ pub(crate) struct Params {
     start_step: i32,
     scale: f32,
     first_row: u32,
-    first_position: u32,
-    _pad: u32,
+    position: u32,
+    position_row: u32,
+    position_axis: u32,
+    _pad: [u32; 3],
 }
 
 /// One dispatch: its parameters and its groups.
@@ -53,9 +62,9 @@ pub(crate) fn bytes(rows: u32, pairs: usize) -> u64 {
     u64::from(rows) * 2 * pairs as u64 * 4
 }
 
-pub(crate) fn shader(lane: Lane, from_buffer: bool) -> Shader {
-    let positions = if from_buffer { modules::POSITIONS_BUFFER } else { modules::POSITIONS_NONE };
-    let parts = [lane.module(), modules::PAIRS, modules::TURN, modules::ANGLES_TURNS, positions, KERNEL];
+pub(crate) fn shader(lane: Lane, from_buffer: bool, axes: bool) -> Shader {
+    let positions = lane.positions(from_buffer);
+    let parts = [lane.module(), modules::TURN, modules::ANGLES_TURNS, positions, KERNEL];
     let mut bindings = vec![
         Binding { index: 0, name: "params", access: Access::Uniform },
         Binding { index: 1, name: "turns", access: Access::Read },
@@ -67,7 +76,11 @@ pub(crate) fn shader(lane: Lane, from_buffer: bool) -> Shader {
     Shader {
         name: format!("{}.{}.{}", KERNEL.name, lane.module().name, positions.name),
         wgsl: Shader::compose(&parts.map(|module| module.wgsl)),
-        constants: vec![("WG_X", f64::from(WORKGROUP[0])), ("WG_Y", f64::from(WORKGROUP[1]))],
+        constants: vec![
+            ("WG_X", f64::from(WORKGROUP[0])),
+            ("WG_Y", f64::from(WORKGROUP[1])),
+            ("AXES", f64::from(u8::from(axes))),
+        ],
         bindings,
         workgroup: [WORKGROUP[0], WORKGROUP[1], 1],
     }
@@ -75,11 +88,14 @@ pub(crate) fn shader(lane: Lane, from_buffer: bool) -> Shader {
 
 /// Every variant.
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
-    [Lane::One, Lane::Four].into_iter().flat_map(|lane| [false, true].map(|from_buffer| shader(lane, from_buffer)))
+    [Lane::One, Lane::Four]
+        .into_iter()
+        .flat_map(|lane| [false, true].map(|from_buffer| shader(lane, from_buffer, from_buffer)))
 }
 
 /// One dispatch for as many rows as the device's grid reaches.
 pub(crate) fn plan(rows: Rows, pairs: usize, lane: Lane, scale: f32, limits: Limits) -> Vec<Part> {
+    let positions = rows.positions.unwrap_or_default();
     let at_once = limits.groups.saturating_mul(WORKGROUP[1]);
     (0..rows.rows)
         .step_by(at_once as usize)
@@ -92,8 +108,10 @@ pub(crate) fn plan(rows: Rows, pairs: usize, lane: Lane, scale: f32, limits: Lim
                 start_step: rows.start_step,
                 scale,
                 first_row,
-                first_position: rows.first_position,
-                _pad: 0,
+                position: positions.first,
+                position_row: positions.row,
+                position_axis: positions.axis,
+                _pad: [0; 3],
             };
             (params, [groups_of_a_row(pairs, lane), (end - first_row).div_ceil(WORKGROUP[1]), 1])
         })
@@ -106,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_grid_that_is_too_large_goes_on_in_the_next_dispatch() {
-        let limits = Limits { groups: 10, binding: 1 << 20, alignment: 256, buffer: 1 << 20 };
-        let rows = Rows { rows: 95, start: 7, start_step: 1, from_buffer: false, first_position: 0 };
+        let limits = Limits { groups: 10, ..Limits::LOWEST };
+        let rows = Rows { rows: 95, start: 7, start_step: 1, positions: None };
         let parts = plan(rows, 32, Lane::Four, 1.0, limits);
         assert_eq!(parts.iter().map(|p| (p.0.first_row, p.0.rows)).collect::<Vec<_>>(), [(0, 40), (40, 80), (80, 95)]);
         assert_eq!(parts[2].1, [1, 4, 1]);

@@ -1,3 +1,78 @@
-//! Set-up, tests and the demo, each in one command.
+//! Set-up, tests and the demo, each in one command: `cargo xtask --help`.
 
-fn main() {}
+mod command;
+mod need;
+mod runner;
+mod screen;
+mod setup;
+mod steps;
+mod system;
+mod vulkan;
+
+use std::process::ExitCode;
+
+use command::Command;
+use need::Need;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (name, rest) = match arguments.split_first() {
+        Some((name, rest)) => (name.as_str(), rest),
+        None => ("--help", &[][..]),
+    };
+    let outcome = match name {
+        "demo" => demo(rest),
+        "test" => runner::run(rest),
+        "setup" => setup::provide(&steps::needs(&steps::all())),
+        "bench" => bench(rest),
+        "help" | "--help" | "-h" => {
+            print!("{}", help());
+            Ok(())
+        }
+        other => Err(format!("there is no `cargo xtask {other}`; `cargo xtask --help` lists what there is")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("\n{} {message}", screen::red("error:"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The command's demo on this machine's GPU, or else on a software GPU.
+fn demo(arguments: &[String]) -> Result<(), String> {
+    setup::provide(&[Need::Loader, Need::Driver])?;
+    Command::new("cargo run --release -p phasor-demo -- demo").arguments(arguments).run()
+}
+
+/// The benchmarks of the library, in full; `cargo xtask test bench` only tries that each of them works.
+fn bench(arguments: &[String]) -> Result<(), String> {
+    setup::provide(&[Need::Loader, Need::Driver])?;
+    Command::new("cargo bench -p phasor").arguments(arguments).run()
+}
+
+fn help() -> String {
+    let mut text = String::from(
+        "\
+Set-up, tests and the demo of phasor, each in one command.
+
+Usage: cargo xtask COMMAND
+
+Commands:
+  demo [ARGUMENT…]   rotate the bundled activations on this machine's GPU, or else on a software GPU
+  test [STEP…]       every check there is, or only the steps named; ends at the first that fails
+  bench [ARGUMENT…]  the criterion benchmarks, in full
+  setup              only install what all of these need
+
+Each first installs what it misses: on Debian and Ubuntu by apt-get (as root or with sudo), having said so;
+elsewhere it says what to install.
+
+Steps of `test`, in their order:
+",
+    );
+    for step in steps::all() {
+        text += &format!("  {:<18}  {}\n", step.name, step.about);
+    }
+    text
+}

@@ -1,9 +1,9 @@
 //! Which variant turns these views, over which grid, with which ranges bound. Pure arithmetic.
 
-use super::{Angles, Data, Params, Place, Tensor, Variant};
+use super::{Angles, Data, Elements, Params, Place, Tensor, Variant};
 use crate::kernels::grid::Limits;
 use crate::kernels::modules::Lane;
-use crate::{Layout, Pairing, Result};
+use crate::{ElementType, Layout, Pairing, Result};
 use std::ops::Range;
 
 /// Turns of a loop that every device completes: lavapipe ends any loop after 65,535 of them, without a word.
@@ -13,6 +13,7 @@ const LONGEST_LOOP: usize = 1 << 15;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub data: Data,
+    pub elements: Elements,
     pub angles: Angles,
     pub pairing: Pairing,
     pub pairs: usize,
@@ -22,14 +23,25 @@ pub(crate) struct Job {
     pub q_out: Layout,
     /// Keys before and after.
     pub k: Option<(Layout, Layout)>,
-    /// `[batch, tokens, 1, 1]` of i32 that are added to what follows.
+    /// `[batch, tokens, axes, 1]` of i32 that are added to what follows.
     pub positions: Option<Layout>,
+    pub axes: bool,
+    /// Which rows of its cache the last output goes to.
+    pub rows: Option<CacheRows>,
     /// The position (or table row) of token 0 of row 0, and its steps.
     pub start: i32,
     pub start_batch: i32,
     pub start_token: i32,
     pub cos_scale: f32,
     pub sin_scale: f32,
+}
+
+/// A cache `[batch, rows, heads, channels]` as output: token `t` goes to row `rows[b, t] + t * step`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CacheRows {
+    /// `[batch, tokens, 1, 1]` of i32.
+    pub rows: Layout,
+    pub step: i32,
 }
 
 /// One dispatch: its parameters, the bytes to bind for each tensor's binding, and its groups.
@@ -54,20 +66,34 @@ impl Job {
         let copies = job.copies(lane);
         let whole = |cut: &Cut| Region { batch: 0..batch, tokens: 0..tokens, groups: 0..cut.groups };
         let plan = |heads_at_once: usize| {
-            let cut = Cut::new(job.pairs / lane.pairs() + copies, q_heads, k_heads, heads_at_once);
+            let cut = Cut::new(
+                [job.pairs / lane.pairs() + copies, batch * tokens],
+                [q_heads, k_heads],
+                heads_at_once,
+                limits,
+            );
             let mut parts = Vec::new();
             let planner = Planner { job, lane, cut, copies, limits };
             planner.split(&whole(&cut), &mut parts).map(|()| (cut, parts))
         };
-        // A processor's core wants long runs of work with one angle, a GPU wants many invocations in flight. Heads that
-        // lie too far apart to be bound together are taken one by one.
-        let (cut, parts) = plan(if software { LONGEST_LOOP } else { 4 }).or_else(|_| plan(1))?;
+        let invocations = (job.pairs / lane.pairs()).saturating_mul(q_heads).saturating_mul(batch * tokens);
+        let heads_at_once = match software {
+            // A processor's core wants long runs of work with one angle: one head at a time takes half as long again.
+            true => LONGEST_LOOP,
+            // A GPU wants some hundred thousand invocations in flight; only beyond that do they share angles.
+            false => (invocations >> 17).clamp(1, 8),
+        };
+        // Heads that lie too far apart to be bound together are taken one by one.
+        let (cut, parts) = plan(heads_at_once).or_else(|_| plan(1))?;
         let variant = Variant {
             data: job.data,
+            elements: job.elements,
             angles: job.angles,
             lane,
             pairing: job.pairing,
-            from_buffer: job.positions.is_some(),
+            positions: job.positions.is_some(),
+            axes: job.axes,
+            rows: job.cached(),
             batched: batch > 1,
             copies: copies > 0,
             workgroup: cut.workgroup,
@@ -87,7 +113,13 @@ impl Job {
             Tensor::K => self.k.map(|(k, _)| k),
             Tensor::KOut => self.k.map(|(_, out)| out),
             Tensor::Positions => self.positions,
+            Tensor::Rows => self.rows.map(|cache| cache.rows),
         }
+    }
+
+    /// The output that goes to rows of a cache.
+    fn cached(&self) -> Option<Tensor> {
+        self.rows.map(|_| if self.k.is_some() { Tensor::KOut } else { Tensor::QOut })
     }
 
     /// The same job with every layout changed, unless one cannot be.
@@ -96,17 +128,29 @@ impl Job {
             None => None,
             Some(positions) => Some(change(Tensor::Positions, positions)?),
         };
+        let rows = match self.rows {
+            None => None,
+            Some(cache) => Some(CacheRows { rows: change(Tensor::Rows, cache.rows)?, ..cache }),
+        };
         let k = match self.k {
             None => None,
             Some((k, out)) => Some((change(Tensor::K, k)?, change(Tensor::KOut, out)?)),
         };
-        Some(Self { q: change(Tensor::Q, self.q)?, q_out: change(Tensor::QOut, self.q_out)?, k, positions, ..*self })
+        Some(Self {
+            q: change(Tensor::Q, self.q)?,
+            q_out: change(Tensor::QOut, self.q_out)?,
+            k,
+            positions,
+            rows,
+            ..*self
+        })
     }
 
     /// The same work with batch and tokens as one axis wherever memory allows: telling them apart costs a division.
     fn with_rows_joined(&self) -> Self {
         let [batch, tokens, ..] = self.q.shape();
-        if batch <= 1 {
+        // A cache has rows of its own in place of tokens.
+        if batch <= 1 || self.rows.is_some() {
             return *self;
         }
         if tokens == 1 {
@@ -156,11 +200,16 @@ struct Cut {
 }
 
 impl Cut {
-    /// From the lanes of a head, the numbers of heads, and how many of them an invocation should turn.
-    fn new(lanes: usize, q_heads: usize, k_heads: usize, at_once: usize) -> Self {
-        let groups = (q_heads + k_heads).div_ceil(at_once).clamp(1, q_heads.max(k_heads).max(1));
-        let x = (lanes as u32).next_power_of_two().clamp(1, 64);
-        Self { q_group: q_heads.div_ceil(groups), k_group: k_heads.div_ceil(groups), groups, workgroup: [x, 1, 64 / x] }
+    /// From the lanes of a head and the rows, the numbers of heads, and how many of either an invocation should turn.
+    fn new([lanes, rows]: [usize; 2], [q_heads, k_heads]: [usize; 2], at_once: usize, limits: Limits) -> Self {
+        let groups = q_heads.max(k_heads).div_ceil(at_once).max(1);
+        Self {
+            q_group: q_heads.div_ceil(groups),
+            k_group: k_heads.div_ceil(groups),
+            groups,
+            // Lanes of a head, heads of a token, tokens: the order in memory. Few tokens need no more than they are.
+            workgroup: limits.workgroup([lanes, groups, rows.next_power_of_two()]),
+        }
     }
 }
 
@@ -250,10 +299,12 @@ impl Planner {
 
     /// The part of the job that lies in a region. The last groups may hold no heads of one of the tensors.
     fn narrowed(&self, region: &Region) -> Job {
+        let cached = self.job.cached();
         let narrow = |tensor: Tensor, layout: Layout| {
-            let rows = layout.narrow(0, region.batch.clone()).ok()?.narrow(1, region.tokens.clone()).ok()?;
+            let rows = layout.narrow(0, region.batch.clone()).ok()?;
+            let rows = if cached == Some(tensor) { rows } else { rows.narrow(1, region.tokens.clone()).ok()? };
             let size = match tensor {
-                Tensor::Positions => return Some(rows),
+                Tensor::Positions | Tensor::Rows => return Some(rows),
                 Tensor::Q | Tensor::QOut => self.cut.q_group,
                 Tensor::K | Tensor::KOut => self.cut.k_group,
             };
@@ -274,17 +325,19 @@ impl Planner {
     /// The dispatch that does all of a job at once.
     fn part(&self, job: &Job, region: &Region) -> Part {
         let mut ranges = Vec::new();
-        let mut places = [Place::default(); 5];
-        for (binding, tensors) in job.data.bindings().iter().chain(&[Tensor::POSITIONS_BINDING]) {
+        let mut places = [Place::default(); 6];
+        let all = job.data.bindings().iter().chain(&[Tensor::POSITIONS_BINDING, Tensor::ROWS_BINDING]);
+        for (binding, tensors) in all {
             let present = || tensors.iter().filter_map(|&tensor| Some((tensor, job.layout(tensor)?)));
             let Some((first, _)) = present().next() else { continue };
-            let range = self.limits.range(present().map(|(tensor, layout)| (layout, tensor.element())));
+            let range = self.limits.range(present().map(|(tensor, layout)| (layout, job.elements.of(tensor))));
             for (tensor, layout) in present() {
-                places[tensor as usize] = place(layout, tensor.word(self.lane), range.start);
+                places[tensor as usize] = place(layout, job.elements.of(tensor), tensor.word(self.lane), range.start);
             }
             ranges.push((binding.index, first, range));
         }
-        let [q, q_out, k, k_out, position] = places;
+        let cached = job.cached().and_then(|tensor| job.layout(tensor));
+        let [q, q_out, k, k_out, position, row] = places;
         let word = self.lane.pairs();
         let lanes = job.pairs / word;
         let (lane_step, pair_step) = match job.pairing {
@@ -297,9 +350,13 @@ impl Planner {
             k,
             k_out,
             position,
+            row,
             start: job.start,
             start_batch: job.start_batch,
             start_token: job.start_token,
+            row_start: job.rows.map_or(0, |cache| cache.step.wrapping_mul(region.tokens.start as i32)),
+            row_token: job.rows.map_or(0, |cache| cache.step),
+            cache_rows: cached.map_or(0, |layout| layout.shape()[1] as u32),
             tokens: region.tokens.len() as u32,
             rows: region.rows() as u32,
             groups: region.groups.len() as u32,
@@ -314,7 +371,6 @@ impl Planner {
             pair_step: pair_step as u32,
             cos_scale: job.cos_scale,
             sin_scale: job.sin_scale,
-            _pad: [0; 3],
         };
         let [x, y, z] = self.cut.workgroup;
         let groups = |n: usize, size: u32| u32::try_from(n.div_ceil(size as usize)).unwrap_or(u32::MAX);
@@ -327,12 +383,12 @@ impl Planner {
 }
 
 /// Where a layout's words lie in a binding that begins at a byte of its buffer.
-fn place(layout: Layout, word: usize, bound_from: u64) -> Place {
+fn place(layout: Layout, element: ElementType, word: usize, bound_from: u64) -> Place {
     let (shape, strides) = (layout.shape(), layout.strides());
     // An axis of one index may have any stride: it is never taken, and might not fit.
     let step = |axis: usize| if shape[axis] > 1 { (strides[axis] / word) as u32 } else { 0 };
     Place {
-        offset: ((layout.offset() as u64 - bound_from / 4) / word as u64) as u32,
+        offset: ((layout.offset() as u64 - bound_from / element.bytes() as u64) / word as u64) as u32,
         batch: step(0),
         token: step(1),
         head: step(2),
@@ -345,13 +401,14 @@ fn place(layout: Layout, word: usize, bound_from: u64) -> Place {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { groups: 65_535, binding: 128 << 20, alignment: 256, buffer: 1 << 30 };
+    const LIMITS: Limits = Limits::LOWEST;
 
     fn job(shape: [usize; 4], k_heads: usize) -> Job {
         let q = Layout::contiguous(shape).unwrap();
         let k = Layout::contiguous([shape[0], shape[1], k_heads, shape[3]]).unwrap();
         Job {
             data: Data::InPlace,
+            elements: Elements::all(ElementType::F32),
             angles: Angles::Turns,
             pairing: Pairing::HalfSplit,
             pairs: shape[3] / 2,
@@ -360,6 +417,8 @@ mod tests {
             q_out: q,
             k: Some((k, k)),
             positions: None,
+            axes: false,
+            rows: None,
             start: 0,
             start_batch: 0,
             start_token: 1,

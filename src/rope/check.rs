@@ -1,0 +1,144 @@
+//! What a rotation must fulfil before anything is recorded.
+
+use super::Rope;
+use super::rotate::{Operand, Rotate};
+use crate::gpu::View;
+use crate::{Error, Result};
+
+/// A view, its argument's name, and whether it is written.
+struct Used<'a> {
+    argument: String,
+    view: &'a View,
+    written: bool,
+}
+
+impl Rotate {
+    pub(super) fn check(&self, rope: &Rope) -> Result<()> {
+        self.check_shapes(rope)?;
+        let used = self.used();
+        for Used { argument, view, written } in &used {
+            if !view.element().is_float() {
+                return Err(tensor(argument, view.element().to_string(), "f32, f16 or bf16".into()));
+            }
+            view.expect_usage(argument, wgpu::BufferUsages::STORAGE)?;
+            if *written && view.layout().repeats_elements() {
+                return Err(tensor(
+                    argument,
+                    format!("{:?}, where several indices name one element", view.layout()),
+                    "one that names each element once, since it is written".into(),
+                ));
+            }
+        }
+        check_overlap(&used)?;
+        if let Some(table) = &self.table {
+            check_unwritten("table", table.view(), &used)?;
+        }
+        self.check_numbers(rope, &used)
+    }
+
+    fn operands(&self) -> impl Iterator<Item = (&'static str, &Operand)> {
+        [("q", &self.q)].into_iter().chain(self.k.iter().map(|k| ("k", k)))
+    }
+
+    /// All tensors, with those in place but once.
+    fn used(&self) -> Vec<Used<'_>> {
+        self.operands()
+            .flat_map(|(name, operand)| {
+                let in_place = operand.is_in_place();
+                let input = Used { argument: name.into(), view: &operand.input, written: in_place };
+                let output = Used { argument: format!("{name}.output"), view: &operand.output, written: true };
+                [Some(input), (!in_place).then_some(output)].into_iter().flatten()
+            })
+            .collect()
+    }
+
+    fn check_shapes(&self, rope: &Rope) -> Result<()> {
+        let [batch, tokens, _, channels] = self.q.input.shape();
+        let needed = rope.first_channel.checked_add(2 * rope.pairs());
+        if needed.is_none_or(|needed| needed > channels) {
+            let may_be =
+                format!("one whose heads hold the {} channels from {} on", 2 * rope.pairs(), rope.first_channel);
+            return Err(tensor("q", format!("{:?}", self.q.input.shape()), may_be));
+        }
+        for (name, operand) in self.operands() {
+            let [b, t, heads, c] = operand.input.shape();
+            if [b, t, c] != [batch, tokens, channels] {
+                let may_be = format!("[{batch}, {tokens}, any number of heads, {channels}], as q is");
+                return Err(tensor(name, format!("{:?}", operand.input.shape()), may_be));
+            }
+            let output = operand.output.shape();
+            let (fits, may_be) = match operand.rows {
+                None => (output == [b, t, heads, c], format!("{:?}, as {name} is", [b, t, heads, c])),
+                Some(_) => ([output[0], output[2], output[3]] == [b, heads, c], {
+                    format!("[{b}, any number of rows, {heads}, {c}], for {name}")
+                }),
+            };
+            if !fits {
+                return Err(tensor(&format!("{name}.output"), format!("{output:?}"), may_be));
+            }
+            if operand.is_one_buffer() && operand.input.element() != operand.output.element() {
+                let may_be = format!("{}, as {name} in the same buffer is", operand.input.element());
+                return Err(tensor(&format!("{name}.output"), operand.output.element().to_string(), may_be));
+            }
+        }
+        match &self.table {
+            Some(table) if table.pairs() != rope.pairs() => Err(tensor(
+                "table",
+                format!("one of {} pairs", table.pairs()),
+                format!("one of {} pairs, as this encoding has", rope.pairs()),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Positions and rows of a cache, which the same dispatch reads.
+    fn check_numbers(&self, rope: &Rope, used: &[Used<'_>]) -> Result<()> {
+        let axes = rope.n_axes();
+        let positions = self.positions.numbers(self.rows(), axes);
+        if positions.is_none() && axes > 1 && self.table.is_none() {
+            return Err(Error::Position {
+                argument: "positions".into(),
+                was: "one number for a token".into(),
+                may_be: format!("a view with {axes} numbers for each token, as the encoding has axes"),
+            });
+        }
+        let rows = self.operands().filter_map(|(_, operand)| Some(operand.rows.as_ref()?.numbers(self.rows())));
+        for numbers in positions.into_iter().chain(rows) {
+            numbers.check()?;
+            check_unwritten(numbers.argument, numbers.view, used)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses to read numbers or angles from a buffer that the same dispatch writes.
+fn check_unwritten(argument: &str, view: &View, used: &[Used<'_>]) -> Result<()> {
+    match used.iter().find(|used| used.written && used.view.buffer() == view.buffer()) {
+        Some(clash) => Err(Error::Overlap {
+            argument: argument.into(),
+            other: clash.argument.clone(),
+            may_be: "in another buffer: one dispatch may not read and write the same one".into(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn check_overlap(used: &[Used<'_>]) -> Result<()> {
+    for (i, a) in used.iter().enumerate() {
+        for b in &used[i + 1..] {
+            let shared = (a.written || b.written) && a.view.buffer() == b.view.buffer();
+            if shared && a.view.may_overlap(b.view) {
+                return Err(Error::Overlap {
+                    argument: a.argument.clone(),
+                    other: b.argument.clone(),
+                    may_be: "the same view in place, or views that share no element".into(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn tensor(argument: &str, was: String, may_be: String) -> Error {
+    Error::Tensor { argument: argument.into(), was, may_be }
+}

@@ -1,0 +1,118 @@
+//! What the commands need beyond Rust's compiler: what for, how to see that it is there, and which package has it.
+
+use std::path::PathBuf;
+
+use crate::command::Command;
+use crate::system::System;
+use crate::vulkan;
+
+/// Something that must be on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    Rustfmt,
+    Clippy,
+    /// The library through which programs reach Vulkan drivers.
+    Loader,
+    /// Any Vulkan driver that runs here: the GPU's own, or else lavapipe.
+    Driver,
+    /// Mesa's software GPU.
+    Lavapipe,
+    /// Chromium's software GPU.
+    SwiftShader,
+    SpirvVal,
+    Glslang,
+}
+
+impl Need {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rustfmt => "rustfmt",
+            Self::Clippy => "clippy",
+            Self::Loader => "Vulkan loader",
+            Self::Driver => "Vulkan driver",
+            Self::Lavapipe => "lavapipe",
+            Self::SwiftShader => "SwiftShader",
+            Self::SpirvVal => "spirv-val",
+            Self::Glslang => "glslangValidator",
+        }
+    }
+
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Rustfmt => "checks the sources' layout",
+            Self::Clippy => "checks the sources for mistakes",
+            Self::Loader => "leads programs to the Vulkan drivers",
+            Self::Driver => "runs the kernels: the GPU's own, or else Mesa's software GPU",
+            Self::Lavapipe => "Mesa's software GPU, on which the tests run alike everywhere",
+            Self::SwiftShader => "Chromium's software GPU, a second and stricter device for the tests",
+            Self::SpirvVal => "checks the shaders' SPIR-V",
+            Self::Glslang => "checks the shaders' GLSL",
+        }
+    }
+
+    /// Where it was found.
+    pub fn found(self) -> Option<String> {
+        let shown = |path: PathBuf| path.display().to_string();
+        match self {
+            // rustup's stand-ins are on the PATH even where the component is not installed: ask them.
+            Self::Rustfmt => Command::new("cargo fmt --version").output(),
+            Self::Clippy => Command::new("cargo clippy --version").output(),
+            Self::Loader | Self::Driver | Self::Lavapipe | Self::SwiftShader if cfg!(not(target_os = "linux")) => {
+                Some("Metal and Direct3D 12 are used here".to_owned())
+            }
+            Self::Loader => vulkan::loader().map(shown),
+            Self::Driver => vulkan::driver().map(shown),
+            Self::Lavapipe => vulkan::lavapipe().map(shown),
+            Self::SwiftShader => vulkan::swiftshader().map(shown),
+            Self::SpirvVal => on_path("spirv-val").map(shown),
+            Self::Glslang => on_path("glslangValidator").map(shown),
+        }
+    }
+
+    /// The component of the Rust toolchain that it is, if it is one.
+    pub fn component(self) -> Option<&'static str> {
+        match self {
+            Self::Rustfmt => Some("rustfmt"),
+            Self::Clippy => Some("clippy"),
+            _ => None,
+        }
+    }
+
+    /// The system's package that has it; where we know no names, Debian's.
+    pub fn package(self, system: System) -> &'static str {
+        // Homebrew names the tools as Fedora does; drivers are no matter of packages there.
+        let [debian, fedora, arch] = match self {
+            Self::Rustfmt => ["rustfmt"; 3],
+            Self::Clippy => ["rust-clippy", "clippy", "rust"],
+            Self::Loader => ["libvulkan1", "vulkan-loader", "vulkan-icd-loader"],
+            Self::Driver | Self::Lavapipe => ["mesa-vulkan-drivers", "mesa-vulkan-drivers", "vulkan-swrast"],
+            Self::SwiftShader if system == System::Ubuntu => ["chromium-browser"; 3],
+            Self::SwiftShader => ["chromium"; 3],
+            Self::SpirvVal => ["spirv-tools"; 3],
+            Self::Glslang => ["glslang-tools", "glslang", "glslang"],
+        };
+        match system {
+            System::Debian | System::Ubuntu | System::Other => debian,
+            System::Fedora | System::MacOs => fedora,
+            System::Arch => arch,
+            System::Windows => "KhronosGroup.VulkanSDK",
+        }
+    }
+}
+
+/// The first file of that name in the directories of `PATH`.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let file = format!("{program}{}", std::env::consts::EXE_SUFFIX);
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(&file)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_on_the_path() {
+        assert!(on_path("cargo").is_some());
+        assert!(on_path("no-such-program").is_none());
+    }
+}

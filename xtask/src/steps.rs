@@ -1,0 +1,178 @@
+//! The steps of `cargo xtask test`: the one list of what is checked. A new check is one more entry.
+
+use crate::command::Command;
+use crate::need::Need;
+use crate::vulkan;
+
+/// One named check: commands that must all succeed.
+pub struct Step {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What has been shown when it passes.
+    pub about: &'static str,
+    /// What must be on the machine.
+    pub needs: Vec<Need>,
+    /// The GPU that its commands use.
+    pub device: Device,
+    /// Where it can run.
+    pub place: Place,
+    commands: Vec<Command>,
+}
+
+/// The GPU that a step's commands see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// None is needed, or the machine's own.
+    Any,
+    /// Mesa's software GPU; on systems that have no Vulkan drivers, the machine's own GPU.
+    Lavapipe,
+    /// Chromium's software GPU.
+    SwiftShader,
+}
+
+/// The machines on which a step makes sense. Elsewhere it does not apply, and the verdict says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Anywhere,
+    Linux,
+    /// Linux machines that have a GPU of their own.
+    LinuxWithGpu,
+}
+
+/// Every step, in the order in which they run: quick ones first.
+pub fn all() -> Vec<Step> {
+    vec![
+        step("fmt", "the sources are laid out as rustfmt does it")
+            .needs(&[Need::Rustfmt])
+            .runs("cargo fmt --all --check"),
+        step("clippy", "no warning from the compiler or from clippy, in any target")
+            .needs(&[Need::Clippy])
+            .runs("cargo clippy --workspace --all-targets -- -D warnings"),
+        step("features", "the library is whole without its default features")
+            .needs(&[Need::Clippy])
+            .runs("cargo clippy -p phasor --lib --no-default-features -- -D warnings")
+            .runs("cargo clippy -p phasor --lib --no-default-features --features config -- -D warnings")
+            .runs("cargo test -p phasor --lib --no-default-features --features config"),
+        step("doc", "the documentation builds without a warning")
+            .runs("cargo doc --workspace --no-deps")
+            .variable("RUSTDOCFLAGS", "-D warnings"),
+        step("lavapipe", "all tests, shader checks included, on lavapipe")
+            .needs(&[Need::SpirvVal, Need::Glslang])
+            .on(Device::Lavapipe)
+            .runs("cargo test --workspace")
+            .variable("PHASOR_REQUIRE_TOOLS", "1"),
+        step("bench", "every benchmark works (one round each, not timed)")
+            .on(Device::Lavapipe)
+            .runs("cargo test --workspace --bench *"),
+        step("verify-lavapipe", "`phasor verify`: every kernel within its bounds, on lavapipe")
+            .on(Device::Lavapipe)
+            .runs("cargo run --release -p phasor-demo -- verify"),
+        step("swiftshader", "the library's GPU tests again, on SwiftShader")
+            .needs(&[Need::SpirvVal, Need::Glslang])
+            .on(Device::SwiftShader)
+            .runs("cargo test -p phasor --features config --test *")
+            .variable("PHASOR_REQUIRE_TOOLS", "1"),
+        step("verify-swiftshader", "`phasor verify` on SwiftShader")
+            .on(Device::SwiftShader)
+            .runs("cargo run --release -p phasor-demo -- verify"),
+        step("verify-gpu", "`phasor verify` on this machine's own GPU, where there is one")
+            .only(Place::LinuxWithGpu)
+            .runs("cargo run --release -p phasor-demo -- verify"),
+    ]
+}
+
+/// All that these steps need, each need once.
+pub fn needs(steps: &[Step]) -> Vec<Need> {
+    let mut needs: Vec<Need> =
+        steps.iter().filter(|step| step.applies().is_ok()).flat_map(|step| step.needs.clone()).collect();
+    needs.sort_unstable();
+    needs.dedup();
+    needs
+}
+
+fn step(name: &'static str, about: &'static str) -> Step {
+    Step { name, about, needs: Vec::new(), device: Device::Any, place: Place::Anywhere, commands: Vec::new() }
+}
+
+impl Step {
+    fn needs(mut self, needs: &[Need]) -> Self {
+        self.needs.extend(needs);
+        self
+    }
+
+    fn on(mut self, device: Device) -> Self {
+        self.device = device;
+        match device {
+            Device::Any => self,
+            Device::Lavapipe => self.needs(&[Need::Loader, Need::Lavapipe]),
+            Device::SwiftShader => self.needs(&[Need::Loader, Need::SwiftShader]).only(Place::Linux),
+        }
+    }
+
+    fn only(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    fn runs(mut self, line: &str) -> Self {
+        self.commands.push(Command::new(line));
+        self
+    }
+
+    /// Sets a variable for every command so far.
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.commands = self.commands.into_iter().map(|command| command.variable(name, value)).collect();
+        self
+    }
+
+    /// Whether it makes sense here; if not, why.
+    pub fn applies(&self) -> Result<(), &'static str> {
+        let linux = cfg!(target_os = "linux");
+        match self.place {
+            Place::Linux if !linux => Err("only on Linux"),
+            Place::LinuxWithGpu if !linux => Err("the other steps use the GPU already"),
+            Place::LinuxWithGpu if !vulkan::has_gpu() => Err("no GPU of its own"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Its commands, with the variables by which they see the step's device and no other.
+    pub fn commands(&self) -> Result<Vec<Command>, String> {
+        let manifest = match self.device {
+            Device::Any => return Ok(self.commands.clone()),
+            // Without Vulkan drivers there are none to choose from.
+            Device::Lavapipe if cfg!(not(target_os = "linux")) => return Ok(self.commands.clone()),
+            Device::Lavapipe => vulkan::lavapipe(),
+            Device::SwiftShader => vulkan::swiftshader(),
+        };
+        let manifest = manifest.ok_or_else(|| format!("the driver of {:?} is not there", self.device))?;
+        let manifest = manifest.to_string_lossy();
+        // Vulkan loaders before 1.3.207 know the second name only.
+        let names = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
+        let on_device =
+            |command: &Command| names.iter().fold(command.clone(), |command, name| command.variable(name, &manifest));
+        Ok(self.commands.iter().map(on_device).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words_and_each_step_does_something() {
+        let steps = all();
+        for (i, step) in steps.iter().enumerate() {
+            assert!(step.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", step.name);
+            assert!(!step.commands.is_empty(), "{}", step.name);
+            assert!(steps[..i].iter().all(|earlier| earlier.name != step.name), "{} is there twice", step.name);
+        }
+    }
+
+    #[test]
+    fn a_step_that_cannot_run_here_needs_nothing() {
+        let nowhere = step("nowhere", "").needs(&[Need::Clippy]).only(Place::LinuxWithGpu);
+        let expected = if nowhere.applies().is_ok() { vec![Need::Clippy] } else { vec![] };
+        assert_eq!(needs(&[nowhere]), expected);
+    }
+}
