@@ -1,5 +1,6 @@
 //! A JSON object that knows its path in the file and remembers which of its keys were read.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -19,9 +20,43 @@ pub(super) struct Object<'a> {
     read: Rc<RefCell<BTreeSet<&'a str>>>,
 }
 
-/// JSON text as a value.
+/// JSON text as a value, in the dialect that Python writes: see [`quote_non_finite`].
 pub(super) fn parse(what: &str, text: &str) -> Result<Value> {
-    serde_json::from_str(text).map_err(|error| Error::setting(what, format!("no JSON ({error})"), "a JSON object"))
+    serde_json::from_str(&quote_non_finite(text))
+        .map_err(|error| Error::setting(what, format!("no JSON ({error})"), "a JSON object"))
+}
+
+/// Puts quotes around the numbers that Python writes and JSON does not have: `NaN`, `Infinity` and `-Infinity`.
+///
+/// Configs of hybrid models hold them (`"time_step_limit": [0.0, Infinity]`). They are no reason to refuse a file, and
+/// as strings they are still refused where a rope needs a number.
+fn quote_non_finite(text: &str) -> Cow<'_, str> {
+    const WORDS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
+    if !WORDS.iter().any(|word| text.contains(word)) {
+        return Cow::Borrowed(text);
+    }
+    let mut quoted = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    let mut in_string = false;
+    while let Some(next) = rest.chars().next() {
+        let word = WORDS.iter().find(|word| !in_string && rest.starts_with(**word));
+        let taken = match (word, next) {
+            (Some(word), _) => word.len(),
+            // An escaped character, a quote perhaps, is part of the string.
+            (None, '\\') => rest.chars().take(2).map(char::len_utf8).sum(),
+            (None, other) => {
+                in_string ^= other == '"';
+                other.len_utf8()
+            }
+        };
+        let (head, tail) = rest.split_at(taken);
+        match word {
+            Some(word) => quoted.extend(["\"", word, "\""]),
+            None => quoted.push_str(head),
+        }
+        rest = tail;
+    }
+    Cow::Owned(quoted)
 }
 
 impl<'a> Object<'a> {

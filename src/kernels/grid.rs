@@ -52,18 +52,6 @@ impl Limits {
         all.start / self.alignment * self.alignment..all.end.next_multiple_of(4)
     }
 
-    /// Refuses work of one dimension that takes more groups than the device starts.
-    pub(crate) fn expect_groups(self, argument: &str, groups: u32) -> Result<()> {
-        if groups <= self.groups {
-            return Ok(());
-        }
-        Err(Error::Limit {
-            limit: "max_compute_workgroups_per_dimension".into(),
-            was: format!("{groups} groups for {argument}"),
-            may_be: format!("up to {} groups on this device", self.groups),
-        })
-    }
-
     /// A workgroup that spans as much as it can of the first dimension, then of the second, then of the third: `wanted`
     /// of each, but no more than the device allows, nor more than 256 invocations in all.
     pub(crate) fn workgroup(self, wanted: [usize; 3]) -> [u32; 3] {
@@ -73,6 +61,18 @@ impl Limits {
             let size = wanted.min(room).min(self.workgroup[axis]).max(1);
             room /= size;
             size
+        })
+    }
+
+    /// Refuses work of one dimension that takes more groups than the device starts.
+    pub(crate) fn expect_groups(self, argument: &str, groups: u32) -> Result<()> {
+        if groups <= self.groups {
+            return Ok(());
+        }
+        Err(Error::Limit {
+            limit: "max_compute_workgroups_per_dimension".into(),
+            was: format!("{groups} groups for {argument}"),
+            may_be: format!("up to {} groups on this device", self.groups),
         })
     }
 

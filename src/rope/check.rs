@@ -30,9 +30,6 @@ impl Rotate {
             }
         }
         check_overlap(&used)?;
-        if let Some(table) = &self.table {
-            check_unwritten("table", table.view(), &used)?;
-        }
         self.check_numbers(rope, &used)
     }
 
@@ -105,14 +102,14 @@ impl Rotate {
         let rows = self.operands().filter_map(|(_, operand)| Some(operand.rows.as_ref()?.numbers(self.rows())));
         for numbers in positions.into_iter().chain(rows) {
             numbers.check()?;
-            check_unwritten(numbers.argument, numbers.view, used)?;
+            expect_unwritten(numbers.argument, numbers.view, used)?;
         }
-        Ok(())
+        self.table.as_ref().map_or(Ok(()), |table| expect_unwritten("table", table.view(), used))
     }
 }
 
-/// Refuses to read numbers or angles from a buffer that the same dispatch writes.
-fn check_unwritten(argument: &str, view: &View, used: &[Used<'_>]) -> Result<()> {
+/// Refuses to read from a buffer that the same dispatch writes.
+fn expect_unwritten(argument: &str, view: &View, used: &[Used<'_>]) -> Result<()> {
     match used.iter().find(|used| used.written && used.view.buffer() == view.buffer()) {
         Some(clash) => Err(Error::Overlap {
             argument: argument.into(),

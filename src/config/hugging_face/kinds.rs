@@ -109,6 +109,7 @@ impl File<'_> {
         let layers = self.ordered_layers()?;
         let other = match layers {
             Layers::Uniform => return Ok(None),
+            Layers::Listed => return Err(self.config.missing("layer_types", "a list of the layers' types")),
             Layers::LinearExceptEvery(_) => LINEAR,
             _ => SLIDING,
         };

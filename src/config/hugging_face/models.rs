@@ -22,13 +22,15 @@ pub(super) enum Layers {
     FullFirstAndEvery(u32),
     /// Every `n`-th is full attention, the others are linear attention, which has no rope.
     LinearExceptEvery(u32),
+    /// As the file lists them, and files always do.
+    Listed,
 }
 
 impl Layers {
     /// The same order with another period, as files may state it.
     pub fn with_period(self, period: u32) -> Self {
         match self {
-            Self::Uniform => Self::Uniform,
+            Self::Uniform | Self::Listed => self,
             Self::FullEvery(_) => Self::FullEvery(period),
             Self::FullFirst(_) => Self::FullFirst(period),
             Self::FullFirstAndEvery(_) => Self::FullFirstAndEvery(period),
@@ -41,14 +43,14 @@ impl Layers {
         match self {
             Self::Uniform => Some(1),
             Self::FullEvery(period) | Self::FullFirst(period) | Self::LinearExceptEvery(period) => Some(period),
-            Self::FullFirstAndEvery(_) => None,
+            Self::FullFirstAndEvery(_) | Self::Listed => None,
         }
     }
 
     /// Whether a layer has full attention.
     pub fn is_full(self, layer: u32) -> bool {
         match self {
-            Self::Uniform => true,
+            Self::Uniform | Self::Listed => true,
             Self::FullEvery(period) | Self::LinearExceptEvery(period) => (layer + 1).is_multiple_of(period),
             Self::FullFirst(period) => layer.is_multiple_of(period),
             Self::FullFirstAndEvery(period) => layer == 0 || (layer + 1).is_multiple_of(period),
@@ -113,15 +115,17 @@ impl<'a> Model<'a> {
             "helium" => 100_000.0,
             "gpt_oss" | "openai_privacy_filter" => 150_000.0,
             "gte" | "modernbert" | "modernbert-decoder" => 160_000.0,
-            "bitnet" | "blt" | "cohere" | "csm" | "ernie4_5" | "ernie4_5_moe" | "ernie4_5_vl_moe" | "evolla"
-            | "exaone" | "flex_olmo" | "laguna" | "llama4" | "mllama" | "olmo3" | "paddleocr_vl" | "qwen3_vl"
-            | "qwen3_vl_moe" => 500_000.0,
+            "bitnet" | "cohere" | "csm" | "ernie4_5" | "ernie4_5_moe" | "ernie4_5_vl_moe" | "evolla" | "exaone"
+            | "flex_olmo" | "laguna" | "llama4" | "mllama" | "olmo3" | "paddleocr_vl" | "qwen3_vl" | "qwen3_vl_moe" => {
+                500_000.0
+            }
             "cwm" | "emu3" | "gemma3" | "gemma3n" | "gemma4" | "gemma4_unified" | "lfm2" | "lfm2_moe" | "lfm3"
             | "minimax" | "ministral3" | "mixtral" | "phimoe" | "qwen2_vl" | "qwen2_5_vl" | "qwen2_5_omni"
             | "qwen3_omni_moe" | "solar_open" | "t5gemma2" => 1_000_000.0,
             "smollm3" => 2_000_000.0,
             "mimo_v2_flash" | "minimax_m2" | "minimax_m3_vl" => 5_000_000.0,
             "sarvam_moe" => 8_000_000.0,
+            "bailing_hybrid" => 6_000_000.0,
             "longcat_flash" => 10_000_000.0,
             "hy_v3" => 11_158_840.0,
             "apertus" | "apertus1p5" => 12_000_000.0,
@@ -141,11 +145,10 @@ impl<'a> Model<'a> {
     /// The share of channels that turn.
     pub fn partial_rotary_factor(self) -> f64 {
         match self.0 {
-            "musicflamingo" => 0.2,
             "gpt_neox" | "qwen3_next" | "qwen3_5" | "qwen3_5_moe" | "stablelm" => 0.25,
             "mimo_v2_flash" => 0.334,
             "bamba" | "chatglm" | "fuyu" | "glm" | "glm4" | "glm4_moe" | "glm4v_moe" | "glmasr" | "nemotron"
-            | "persimmon" | "phi" | "recurrent_gemma" | "zaya" => 0.5,
+            | "persimmon" | "phi" | "recurrent_gemma" => 0.5,
             "moonshine_streaming" => 0.8,
             "moonshine" => 0.9,
             _ => 1.0,
@@ -162,9 +165,9 @@ impl<'a> Model<'a> {
         match self.0 {
             "gpt_oss" | "openai_privacy_filter" => Some(64),
             _ if self.is_mla() => Some(if matches!(self.0, "axk2" | "minicpm3") { 32 } else { 64 }),
-            "afmoe" | "cwm" | "ernie4_5" | "glm" | "glm4" | "helium" | "hy_v3" | "internlm3" | "laguna" | "lfm3"
-            | "llama4" | "mellum" | "minimax_m2" | "minimax_m3_vl" | "ministral3" | "paddleocr_vl" | "qwen3"
-            | "qwen3_vl" | "seed_oss" | "solar_open" => Some(128),
+            "afmoe" | "cwm" | "ernie4_5" | "glm" | "glm4" | "helium" | "hy_v3" | "internlm3" | "jetmoe" | "laguna"
+            | "lfm3" | "llama4" | "mellum" | "minimax_m2" | "minimax_m3_vl" | "ministral3" | "paddleocr_vl"
+            | "qwen3" | "qwen3_vl" | "seed_oss" | "solar_open" => Some(128),
             "mimo_v2_flash" => Some(192),
             "gemma" | "gemma2" | "gemma3" | "gemma3n" | "gemma4" | "gemma4_unified" | "qwen3_5" | "qwen3_5_moe"
             | "qwen3_next" | "t5gemma" | "t5gemma2" | "vaultgemma" => Some(256),
@@ -192,7 +195,6 @@ impl<'a> Model<'a> {
                 | "glm4_moe_lite"
                 | "glm_moe_dsa"
                 | "hy_v4"
-                | "hy_v4_vl"
                 | "kimi_k2"
                 | "kimi_linear"
                 | "longcat_flash"
@@ -218,7 +220,6 @@ impl<'a> Model<'a> {
             "axk1"
             | "axk2"
             | "bailing_hybrid"
-            | "blt"
             | "chatglm"
             | "codegen"
             | "cohere"
@@ -227,7 +228,6 @@ impl<'a> Model<'a> {
             | "deepseek_v3"
             | "deepseek_v32"
             | "deepseek_v4"
-            | "dots3_note"
             | "ernie4_5"
             | "ernie4_5_moe"
             | "ernie4_5_vl_moe"
@@ -239,13 +239,13 @@ impl<'a> Model<'a> {
             | "glm_ocr"
             | "gptj"
             | "helium"
-            | "hy_v4_vl"
             | "kimi_k2"
             | "llama4"
             | "longcat_flash"
             | "mistral4"
             | "moonshine"
             | "moonshine_streaming"
+            | "openai_privacy_filter"
             | "roformer"
             | "youtu" => Pairing::Interleaved,
             _ => Pairing::HalfSplit,
@@ -256,13 +256,13 @@ impl<'a> Model<'a> {
     pub fn layers(self) -> Layers {
         match self.0 {
             "gemma2" | "gpt_oss" | "t5gemma" | "vaultgemma" => Layers::FullEvery(2),
-            "ultrabert" => Layers::FullEvery(3),
             "afmoe" | "cohere2" | "exaone4" | "exaone_moe" | "olmo3" => Layers::FullEvery(4),
             "gemma3n" => Layers::FullEvery(5),
             "gemma3" | "gemma4" | "gemma4_unified" | "t5gemma2" => Layers::FullEvery(6),
             "modernbert" | "modernbert-decoder" => Layers::FullFirst(3),
-            "cwm" | "granite_swa" | "granitemoe_swa" | "laguna" => Layers::FullFirst(4),
+            "cwm" | "granite_swa" | "granitemoe_swa" => Layers::FullFirst(4),
             "mimo_v2_flash" => Layers::FullFirstAndEvery(6),
+            "lfm3" | "mellum" => Layers::Listed,
             "qwen3_next" | "qwen3_5" | "qwen3_5_moe" => Layers::LinearExceptEvery(4),
             _ => Layers::Uniform,
         }
@@ -301,9 +301,7 @@ impl<'a> Model<'a> {
         match self.0 {
             "paddleocr_vl" | "qwen2_5_omni" | "qwen2_5_vl" | "qwen2_vl" => Some((AxisPattern::Sections, &[16, 24, 24])),
             "glm4v" | "glm4v_moe" | "glm_ocr" => Some((AxisPattern::Sections, &[8, 12, 12])),
-            "hy_v4_vl" | "qwen3_omni_moe" | "qwen3_vl" | "qwen3_vl_moe" => {
-                Some((AxisPattern::Interleaved, &[24, 20, 20]))
-            }
+            "qwen3_omni_moe" | "qwen3_vl" | "qwen3_vl_moe" => Some((AxisPattern::Interleaved, &[24, 20, 20])),
             "qwen3_5" | "qwen3_5_moe" => Some((AxisPattern::Interleaved, &[11, 11, 10])),
             "ernie4_5_vl_moe" => Some((AxisPattern::Ernie, &[22, 22, 20])),
             _ => None,
@@ -325,6 +323,18 @@ impl<'a> Model<'a> {
                 r#"{"sliding_attention": {"rope_type": "default", "rope_theta": 1e4}, "full_attention":
                     {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5}}"#,
             ),
+            "apertus" | "apertus1p5" => Some(
+                r#"{"rope_type": "llama3", "rope_theta": 12e6, "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+                    "original_max_position_embeddings": 8192}"#,
+            ),
+            "cwm" => Some(
+                r#"{"rope_type": "llama3", "rope_theta": 1e6, "factor": 16, "low_freq_factor": 1, "high_freq_factor": 4,
+                    "original_max_position_embeddings": 8192}"#,
+            ),
+            "gpt_oss" | "openai_privacy_filter" => Some(
+                r#"{"rope_type": "yarn", "rope_theta": 15e4, "factor": 32, "truncate": false,
+                    "original_max_position_embeddings": 4096}"#,
+            ),
             "ministral3" => Some(
                 r#"{"rope_type": "yarn", "rope_theta": 1e6, "factor": 16, "original_max_position_embeddings": 16384,
                     "mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1}"#,
@@ -343,7 +353,6 @@ const PLAIN: &[&str] = &[
     "arcee",
     "aria",
     "chameleon",
-    "dbrx",
     "deepseek",
     "diffllama",
     "doge",
@@ -384,5 +393,4 @@ const PLAIN: &[&str] = &[
     "qwen2_moe",
     "qwen3_moe",
     "starcoder2",
-    "zamba2",
 ];

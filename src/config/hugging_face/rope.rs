@@ -12,7 +12,7 @@ use crate::frequencies::{Axes, Law, Magnitude, QueryScale, mscale};
 use crate::{Error, Pairing, Result, Rotary};
 
 /// Types of layers without queries and keys to rotate.
-const WITHOUT_ROPE: [&str; 5] = [LINEAR, "conv", "mamba", "mamba2", "recurrent"];
+const WITHOUT_ROPE: [&str; 7] = [LINEAR, "conv", "mamba", "mamba2", "mlp", "moe", "recurrent"];
 
 /// The base of DeepSeek V4's layers with compression.
 const COMPRESS_THETA: f64 = 160_000.0;
@@ -164,6 +164,7 @@ impl<'a> File<'a> {
     fn base(&self, rope: &Object, kind: &Kind, notes: &mut Notes) -> Result<f64> {
         let config = &self.config;
         if let Some(base) = kind.base {
+            rope.pass_over(&["rope_theta"]);
             return Ok(notes.source("rope_theta", base, config.path(BASES)));
         }
         let sliding = kind.layer_type.as_deref() == Some(SLIDING);
@@ -282,13 +283,13 @@ impl<'a> File<'a> {
     /// DeepSeek's second correction: over the whole logit, and only for scaled ropes.
     fn softmax_scale_multiplier(&self, rope: &Object, law: &Law, notes: &mut Notes) -> Result<f64> {
         let weight = law::nonzero(rope, "mscale_all_dim", &mut Notes::default())?;
-        match (law, weight.filter(|_| self.is_latent())) {
-            (Law::Yarn(yarn), Some(weight)) => {
-                let multiplier = mscale(yarn.factor, weight).powi(2);
-                Ok(notes.source("softmax_scale_multiplier", multiplier, "mscale(factor, mscale_all_dim) squared"))
-            }
-            _ => Ok(1.0),
+        let (Law::Yarn(yarn), Some(weight)) = (law, weight.filter(|_| self.is_latent())) else { return Ok(1.0) };
+        let multiplier = mscale(yarn.factor, weight).powi(2);
+        if !multiplier.is_finite() {
+            let may_be = "a number that leaves the softmax scale finite";
+            return Err(Error::setting(rope.path("mscale_all_dim"), format!("{weight:e}"), may_be));
         }
+        Ok(notes.source("softmax_scale_multiplier", multiplier, "mscale(factor, mscale_all_dim) squared"))
     }
 
     fn query_scale(&self, rope: &Object, law: &Law, rotates: bool, notes: &mut Notes) -> Result<Option<QueryScale>> {
