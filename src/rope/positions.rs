@@ -86,7 +86,7 @@ impl Numbers<'_> {
         Err(Error::Tensor {
             argument: self.argument.into(),
             was: format!("{:?}", self.view.shape()),
-            may_be: format!("[{batch} or 1, {tokens} or 1, {axes}, 1]"),
+            may_be: format!("[{batch}, {tokens}, {axes}, 1], where a 1 serves the whole batch or all tokens"),
         })
     }
 
