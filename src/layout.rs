@@ -207,6 +207,9 @@ impl Layout {
     /// Whether two indices name the same element, so that writing here would be a race.
     #[must_use]
     pub fn repeats_elements(&self) -> bool {
+        if self.is_empty() {
+            return false;
+        }
         let mut axes: Vec<_> = self.axes().collect();
         axes.sort_unstable_by_key(|&(stride, _)| stride);
         // Each axis must step over all that the smaller ones reach.
@@ -349,6 +352,7 @@ mod tests {
         assert!(!repeats([1, 3, 4, 5], [0, 5, 15, 1]), "an axis of one index may have any stride");
         assert!(repeats([2, 3, 4, 5], [0, 20, 5, 1]));
         assert!(repeats([1, 3, 4, 5], [0, 20, 4, 1]));
+        assert!(!repeats([1, 3, 0, 5], [0, 0, 5, 1]), "an empty tensor has none to repeat");
     }
 
     #[test]

@@ -42,20 +42,11 @@ fn main() -> ExitCode {
 
 /// The command's demo on this machine's GPU, or else on a software GPU.
 fn demo(arguments: &[String]) -> Result<(), String> {
-<<<<<<< HEAD
-    setup::provide(&[Need::Loader, Need::Driver])?;
-    Command::new("cargo run --release -p phasor-demo -- demo").arguments(arguments).run()
-=======
     on_best_gpu("cargo run --release -p phasor-demo -- demo", arguments)
->>>>>>> xtask
 }
 
 /// The benchmarks of the library, in full; `cargo xtask test bench` only tries that each of them works.
 fn bench(arguments: &[String]) -> Result<(), String> {
-<<<<<<< HEAD
-    setup::provide(&[Need::Loader, Need::Driver])?;
-    Command::new("cargo bench -p phasor").arguments(arguments).run()
-=======
     on_best_gpu("cargo bench -p phasor", arguments)
 }
 
@@ -67,7 +58,6 @@ fn on_best_gpu(line: &str, arguments: &[String]) -> Result<(), String> {
         command = command.variable(name, value);
     }
     command.run()
->>>>>>> xtask
 }
 
 fn help() -> String {
