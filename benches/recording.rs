@@ -26,7 +26,8 @@ fn recording(criterion: &mut Criterion) {
     let gpu = Gpu::request_blocking().expect("an adapter");
     let frequencies = Plain::new(10_000.0).frequencies(128).expect("a base and a dim that go together");
     let rope = Rope::new(&gpu, &frequencies, Pairing::HalfSplit).expect("room for frequencies");
-    let [q, k] = [32, 8].map(|heads| gpu.upload(&vec![0.0; heads * 128], [1, 1, heads, 128]).expect("room for a token"));
+    let [q, k] =
+        [32, 8].map(|heads| gpu.upload(&vec![0.0; heads * 128], [1, 1, heads, 128]).expect("room for a token"));
     let rotation = rope.prepare(&Rotate::in_place(&q).and_in_place(&k)).expect("views that go together");
     let (pipeline, bind_group) = plain(&gpu);
 

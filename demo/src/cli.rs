@@ -4,9 +4,9 @@ use crate::commands::{bench, demo, info, rotate, shaders, tables, verify};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use clap::{Args, Parser, Subcommand};
+use phasor::Rotary;
 use phasor::config::Spec;
 use phasor::frequencies::Frequencies;
-use phasor::Rotary;
 
 /// Rotary position encoding on any GPU: rotate a model's queries and keys, check a device, measure it.
 ///

@@ -28,7 +28,6 @@ impl Failure {
     pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
         Self::new(format!("{}: {problem}", path.display()))
     }
-
 }
 
 impl From<Error> for Failure {
@@ -44,7 +43,9 @@ impl From<Error> for Failure {
             Error::OutOfMemory { .. } => {
                 failure.next("try a smaller tensor, or a device with more memory (--adapter; `phasor info` lists them)")
             }
-            Error::Limit { .. } => failure.next("`phasor info` shows the limits of each device; --adapter takes another"),
+            Error::Limit { .. } => {
+                failure.next("`phasor info` shows the limits of each device; --adapter takes another")
+            }
             _ => failure,
         }
     }

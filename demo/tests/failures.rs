@@ -37,7 +37,12 @@ fn options_are_refused_with_usage() {
     refused(scratch.path(), &tables, 2, &["--json", "--output"]);
     refused(scratch.path(), &[&tables[..], &["--json", "--output", "t"]].concat(), 2, &["cannot be used with"]);
     refused(scratch.path(), &["rotate", "a", "b", "--rope", "{}"], 2, &["--pairing"]);
-    refused(scratch.path(), &["rotate", "a", "b", "--rope", "{}", "--pairing", "both"], 2, &["interleaved", "half-split"]);
+    refused(
+        scratch.path(),
+        &["rotate", "a", "b", "--rope", "{}", "--pairing", "both"],
+        2,
+        &["interleaved", "half-split"],
+    );
     refused(scratch.path(), &["nonsense"], 2, &["nonsense"]);
 }
 
@@ -84,7 +89,10 @@ fn tensors_are_refused_by_name() {
         (&[("q", &good), ("k", &f32(&[2, 3, 8]))], &["k: was [2, 3, 8]"]),
         (&[("q", &good), ("positions", &Tensor::i64(&[2, 2], &[0; 4]))], &["positions: was [2, 2]", "[2, 3]"]),
         (&[("q", &good), ("positions", &Tensor::i64(&[6], &[0; 6]))], &["positions: was [6]"]),
-        (&[("q", &good), ("positions", &Tensor::i64(&[2, 3], &[0, 0, 0, 0, 0, 1 << 31]))], &["positions: was 2147483648"]),
+        (
+            &[("q", &good), ("positions", &Tensor::i64(&[2, 3], &[0, 0, 0, 0, 0, 1 << 31]))],
+            &["positions: was 2147483648"],
+        ),
         (&[("q", &good), ("positions", &f32(&[2, 3]))], &["positions: was F32", "I32, I64 or U32"]),
     ];
     for (tensors, words) in cases {
@@ -101,7 +109,12 @@ fn positions_past_the_end_of_i32_are_refused() {
     let scratch = Scratch::new();
     write(&scratch.at("in.safetensors"), &[("q", &Tensor::f32(&[1, 2, 1, 4], &noise(8)))]);
     for more in [&[][..], &["--no-table"], &["--cpu"]] {
-        refused(scratch.path(), &[&ROTATE[..], &["--start", "2147483647"], more].concat(), 1, &["2147483647", "may be"]);
+        refused(
+            scratch.path(),
+            &[&ROTATE[..], &["--start", "2147483647"], more].concat(),
+            1,
+            &["2147483647", "may be"],
+        );
     }
     refused(scratch.path(), &[&ROTATE[..], &["--start", "2147483648"]].concat(), 2, &["--start"]);
 }

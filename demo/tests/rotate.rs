@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Scratch, Tensor, article, assert_close, float32_bound, largest, noise, read, rotation_bound, smollm2, well, write};
+use common::{
+    Scratch, Tensor, article, assert_close, float32_bound, largest, noise, read, rotation_bound, smollm2, well, write,
+};
 use safetensors::Dtype;
 
 const YARN: &str = r#"{"rope_type":"yarn","factor":16,"original_max_position_embeddings":2048,"attn_factor":0.707}"#;
@@ -20,8 +22,7 @@ fn rotate(scratch: &Scratch, rope: &str, pairing: &str, more: &[&str]) -> Tensor
 fn the_articles_rotations_come_out() {
     // (name, settings, attention factor)
     for (name, rope, factor) in [("linear", PLAIN, 1.0), ("yarn", YARN, 0.903_022_023)] {
-        let [q, k, q_out, k_out] =
-            ["q", "k", "q_out", "k_out"].map(|part| article(&format!("rotate.{name}.{part}")));
+        let [q, k, q_out, k_out] = ["q", "k", "q_out", "k_out"].map(|part| article(&format!("rotate.{name}.{part}")));
         let scratch = Scratch::new();
         write(&scratch.at("in.safetensors"), &[("q", &q), ("k", &k)]);
         // 17 tokens from position 0 on, the fastest pair at 1 radian a token.
@@ -131,8 +132,8 @@ fn the_device_and_the_cpu_agree_far_out() {
     write(&scratch.at("in.safetensors"), &[("q", &q), ("k", &k)]);
     for start in ["0", "131071", "16777212", "-16777215"] {
         for pairing in ["interleaved", "half-split"] {
-            let [device, cpu] =
-                [&["--start", start][..], &["--start", start, "--cpu"]].map(|more| rotate(&scratch, PLAIN, pairing, more));
+            let [device, cpu] = [&["--start", start][..], &["--start", start, "--cpu"]]
+                .map(|more| rotate(&scratch, PLAIN, pairing, more));
             assert_close(&device.values(), &cpu.values(), rotation_bound(1.0, 1.0) + U_OF_ONE);
         }
     }

@@ -24,7 +24,8 @@ fn the_articles_tables_come_out() {
             let args = ["tables", "--rope", rope, "--head-dim", dim, "--tokens", tokens, "--output", "t.safetensors"];
             well(scratch.path(), &[&args, more].concat());
             for part in ["cos", "sin"] {
-                let (got, expected) = (read(&scratch.at("t.safetensors"), part), article(&format!("tables.{name}.{part}")));
+                let (got, expected) =
+                    (read(&scratch.at("t.safetensors"), part), article(&format!("tables.{name}.{part}")));
                 assert_eq!(got.shape, expected.shape);
                 // float32's angles, up to 95 radians: power, blend and product err by a few u of the angle, cosine and
                 // sine by two of one. Ours: 2e-7, and the factor's two roundings.
@@ -40,7 +41,8 @@ fn the_device_is_exact_at_far_positions() {
     let scratch = Scratch::new();
     for start in ["4095", "131071", "1000000", "16777208", "-16777215"] {
         let table = |more: &[&str]| {
-            let args = ["tables", "--rope", "{}", "--head-dim", "128", "--start", start, "--tokens", "8", "--output", "t"];
+            let args =
+                ["tables", "--rope", "{}", "--head-dim", "128", "--start", start, "--tokens", "8", "--output", "t"];
             well(scratch.path(), &[&args, more].concat());
             ["cos", "sin"].map(|part| read(&scratch.at("t"), part).values())
         };

@@ -106,7 +106,8 @@ fn compare(
         passed: got.len() == exact.len(),
     };
     let pairs = frequencies.pairs();
-    for (i, (((&exact, &got), &after), row)) in exact.iter().zip(got).zip(after).zip(rows(before, channels)).enumerate() {
+    for (i, (((&exact, &got), &after), row)) in exact.iter().zip(got).zip(after).zip(rows(before, channels)).enumerate()
+    {
         let position = i / (channels * heads) % tokens;
         let pair = i % channels % pairs;
         let (x0, x1) = (row[pair], row[pair + pairs]);
@@ -121,7 +122,8 @@ fn compare(
         rotated.from_transformers = rotated.from_transformers.max(from_transformers);
         rotated.from_f64 = rotated.from_f64.max(from_f64);
         rotated.passed &= from_transformers <= ours + theirs && from_f64 <= ours;
-        if let (Some(largest), Some(&got)) = (&mut rotated.from_f64_with_table, with_table.and_then(|list| list.get(i))) {
+        if let (Some(largest), Some(&got)) = (&mut rotated.from_f64_with_table, with_table.and_then(|list| list.get(i)))
+        {
             let error = (f64::from(got) - exact).abs();
             *largest = largest.max(error);
             rotated.passed &= error <= ours;

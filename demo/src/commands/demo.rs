@@ -71,14 +71,17 @@ impl Demo {
 
     fn told(&self, report: &Report, measured: Option<&Measurement>, activations: &Activations) -> String {
         let where_from = match &report.device {
-            Some(device) if device.software => format!("{} ({}; a software device: the CPU's cores)", device.name, device.backend),
+            Some(device) if device.software => {
+                format!("{} ({}; a software device: the CPU's cores)", device.name, device.backend)
+            }
             Some(device) => format!("{} ({}, {})", device.name, device.backend, device.kind),
             None if self.cpu => "the CPU reference, in float64".to_owned(),
             None => "the CPU reference, in float64: no adapter was found".to_owned(),
         };
         let tokens = report.tensors.first().map_or(0, |tensor| tensor.shape[1]);
         let mut text = format!("Rotated on {where_from}\n\n");
-        text += &format!("Queries and keys of SmolLM2-135M, {tokens} tokens; the largest differences in each tensor:\n\n");
+        text +=
+            &format!("Queries and keys of SmolLM2-135M, {tokens} tokens; the largest differences in each tensor:\n\n");
         let with_table = report.tensors.iter().any(|tensor| tensor.from_f64_with_table.is_some());
         let mut header = vec!["tensor", "shape", "largest value", "transformers", "float64"];
         header.extend(with_table.then_some("float64, table"));
@@ -100,7 +103,11 @@ impl Demo {
             text.push('\n');
             text += &bandwidth(measured);
         }
-        text += if report.passed { "\nAll is well. " } else { "\nSomething is wrong: `phasor verify` tells which kernel. " };
+        text += if report.passed {
+            "\nAll is well. "
+        } else {
+            "\nSomething is wrong: `phasor verify` tells which kernel. "
+        };
         text += &next(report, activations.rope_theta, self.cpu);
         text
     }
@@ -136,7 +143,10 @@ fn bandwidth(measured: &Measurement) -> String {
 fn next(report: &Report, rope_theta: f64, by_choice: bool) -> String {
     let mut rows = match &report.device {
         None if !by_choice => vec![
-            ("apt-get install mesa-vulkan-drivers".to_owned(), "a software device, on Debian and Ubuntu; or your GPU's driver"),
+            (
+                "apt-get install mesa-vulkan-drivers".to_owned(),
+                "a software device, on Debian and Ubuntu; or your GPU's driver",
+            ),
             ("phasor info".to_owned(), "what is found then"),
         ],
         _ => vec![

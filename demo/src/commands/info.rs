@@ -61,7 +61,9 @@ impl Info {
             .collect();
         let well = !adapters.is_empty();
         if self.json {
-            return Ok(Outcome::json(&json!({ "version": env!("CARGO_PKG_VERSION"), "adapters": adapters }))?.well(well));
+            return Ok(
+                Outcome::json(&json!({ "version": env!("CARGO_PKG_VERSION"), "adapters": adapters }))?.well(well)
+            );
         }
         if let Some(error) = adapters.is_empty().then(Gpu::request_blocking).and_then(Result::err) {
             return Err(error.into());
@@ -128,7 +130,8 @@ impl Adapter {
         let device = &self.device;
         let star = if self.default { "*" } else { " " };
         let mut text = format!("{star}{}  {}\n", self.index, device.name);
-        let there = |want: bool| self.features.iter().filter(|f| f.1 == want).map(|f| f.0).collect::<Vec<_>>().join(", ");
+        let there =
+            |want: bool| self.features.iter().filter(|f| f.1 == want).map(|f| f.0).collect::<Vec<_>>().join(", ");
         let or_none = |list: String| if list.is_empty() { "none".to_owned() } else { list };
         let facts = [
             ("kind", device.kind.to_owned()),

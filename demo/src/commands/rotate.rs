@@ -165,7 +165,8 @@ impl Rotate {
             return Err(Failure::new(what));
         }
         let dim = u32::try_from(channels).ok().filter(|dim| *dim > 0 && dim.is_multiple_of(2));
-        let dim = dim.ok_or_else(|| file.wrong("q", &format!("heads of {channels} channels"), "an even number of them"))?;
+        let dim =
+            dim.ok_or_else(|| file.wrong("q", &format!("heads of {channels} channels"), "an even number of them"))?;
         self.rope.frequencies(dim, None, end)
     }
 

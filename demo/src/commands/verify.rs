@@ -19,7 +19,9 @@ use serde_json::json;
 /// The bound of each number follows from the arithmetic, not from what devices were seen to do. The exit code is 0 only
 /// if every number is within its bound. Run this on a new GPU, a new driver, a new browser.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phasor verify\n  phasor verify --adapter 1\n  phasor verify --json > this-device.json")]
+#[command(
+    after_help = "Examples:\n  phasor verify\n  phasor verify --adapter 1\n  phasor verify --json > this-device.json"
+)]
 pub struct Verify {
     /// Print JSON
     #[arg(long)]

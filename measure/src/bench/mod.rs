@@ -179,7 +179,8 @@ fn evaluate(gpu: &Gpu, sizes: Sizes, rounds: u32, operations: &[Operation], laps
             })
         })
         .collect();
-    let copies = operations.iter().zip(&timings).filter(|(operation, _)| matches!(operation.kind, operations::Kind::Copy(_)));
+    let copies =
+        operations.iter().zip(&timings).filter(|(operation, _)| matches!(operation.kind, operations::Kind::Copy(_)));
     let copy = copies.map(|(_, timing)| timing.time.minimum).fold(f64::INFINITY, f64::min);
     for timing in &mut timings {
         timing.over_copy = timing.time.minimum / copy;

@@ -45,7 +45,8 @@ pub fn operations(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<Operation>> {
     let tensors = 2 * sizes.tensor_bytes();
     let table_bytes = u64::from(sizes.tokens) * u64::from(sizes.head_dim) * 4;
     let copy = |name, share| Operation { name, bytes: tensors, kind: Kind::Copy(Copy::new(gpu, sizes, &q, &k, share)) };
-    let mut all = vec![copy("copy, all heads to an invocation", 1), copy("copy, few heads to an invocation", sizes.kv_heads)];
+    let mut all =
+        vec![copy("copy, all heads to an invocation", 1), copy("copy, few heads to an invocation", sizes.kv_heads)];
     for (pairing, without, with) in [
         (Pairing::HalfSplit, "rotation, half-split, no table", "rotation, half-split, table"),
         (Pairing::Interleaved, "rotation, interleaved, no table", "rotation, interleaved, table"),

@@ -122,7 +122,10 @@ mod tests {
     fn storage_costs_what_its_rounding_costs() {
         assert_eq!(stored(ElementType::F32, 1.0, 1e-7), 1e-7);
         let half = f64::from(half::f16::from_f64(1.0 / 3.0)) - 1.0 / 3.0;
-        assert!(half.abs() < stored(ElementType::F16, 1.0 / 3.0, 0.0) && half.abs() * 8.0 > stored(ElementType::F16, 1.0 / 3.0, 0.0));
+        assert!(
+            half.abs() < stored(ElementType::F16, 1.0 / 3.0, 0.0)
+                && half.abs() * 8.0 > stored(ElementType::F16, 1.0 / 3.0, 0.0)
+        );
         let brain = f64::from(half::bf16::from_f64(1.0 / 3.0)) - 1.0 / 3.0;
         assert!(brain.abs() < stored(ElementType::BF16, 1.0 / 3.0, 0.0));
     }

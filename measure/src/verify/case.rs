@@ -8,8 +8,7 @@ use std::fmt;
 pub(super) const LAST: i32 = (1 << 24) - 1;
 
 /// Where tokens begin: at and around the places where other kernels go wrong. Twenty positions follow each.
-pub(super) const ANCHORS: [i32; 9] =
-    [0, 4_090, 131_065, 1_000_000, LAST - 19, -10, -LAST, i32::MIN, i32::MAX - 20];
+pub(super) const ANCHORS: [i32; 9] = [0, 4_090, 131_065, 1_000_000, LAST - 19, -10, -LAST, i32::MIN, i32::MAX - 20];
 
 /// Declares an enum whose values can be listed and have a name in words.
 macro_rules! choices {

@@ -4,9 +4,7 @@ use super::bound::{Bound, stored};
 use super::case::{ANCHORS, Angles, Case, Channels, Data, Lanes, Rows};
 use super::tally::{Compared, Tally};
 use phasor::frequencies::{Axes, Frequencies, Plain, Yarn};
-use phasor::{
-    CacheRows, ElementType, Error, Gpu, Layout, Positions, Result, Rope, RopeTable, Rotate, View, reference,
-};
+use phasor::{CacheRows, ElementType, Error, Gpu, Layout, Positions, Result, Rope, RopeTable, Rotate, View, reference};
 
 const Q_HEADS: usize = 6;
 const K_HEADS: usize = 2;
@@ -76,7 +74,8 @@ impl<'a> Bench<'a> {
     /// Runs a case and compares every number of its buffers, those outside of the views too.
     pub async fn check(&mut self, case: &Case, tally: &mut Tally) -> Result<()> {
         let operands = operands(case)?;
-        let buffers: Vec<_> = buffers(&operands).into_iter().map(|(element, n)| (element, self.noise(element, n))).collect();
+        let buffers: Vec<_> =
+            buffers(&operands).into_iter().map(|(element, n)| (element, self.noise(element, n))).collect();
         let mut rope = Rope::new(self.gpu, self.frequencies(case), case.pairing)?.from_channel(case.channels.range().0);
         if case.angles == Angles::TurnsPerAxis {
             rope = rope.with_axes(&axes(self.frequencies(case).pairs())?)?;
@@ -181,7 +180,8 @@ impl<'a> Bench<'a> {
         told: &Told,
     ) -> Result<Vec<Vec<Compared>>> {
         let as_before = |&x: &f32| Compared { got: f32::NAN, expected: x.into(), bound: 0.0 };
-        let mut numbers: Vec<Vec<_>> = buffers.iter().map(|(_, values)| values.iter().map(as_before).collect()).collect();
+        let mut numbers: Vec<Vec<_>> =
+            buffers.iter().map(|(_, values)| values.iter().map(as_before).collect()).collect();
         for operand in operands {
             let Operand { input, output, cached } = operand;
             let before: Vec<f32> = input.layout.places().map(|place| buffers[input.buffer].1[place]).collect();

@@ -72,9 +72,11 @@ pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<(
     let bound = Bound::new(case.frequencies.attention_factor());
     // Row by row, cosines first.
     let expected = positions.iter().flat_map(|axes| {
-        let (cos, sin): (Vec<_>, Vec<_>) = axes.iter().map(|&at| reference::rope_table(&case.frequencies, [at])).unzip();
+        let (cos, sin): (Vec<_>, Vec<_>) =
+            axes.iter().map(|&at| reference::rope_table(&case.frequencies, [at])).unzip();
         let axis = |i: usize| i % axes.len();
-        let pick = move |of: Vec<Vec<f64>>| (0..pairs).map(|i| (of[axis(i)][i], bound.cos_sin(axes[axis(i)]))).collect();
+        let pick =
+            move |of: Vec<Vec<f64>>| (0..pairs).map(|i| (of[axis(i)][i], bound.cos_sin(axes[axis(i)]))).collect();
         let parts: [Vec<_>; 2] = [cos, sin].map(pick);
         parts.into_iter().flatten()
     });

@@ -90,7 +90,11 @@ mod tests {
 
     fn one(got: f32, expected: f64, bound: f64) -> VariantCheck {
         let mut tally = Tally::default();
-        tally.add("kernel", "case", [Compared { got: 1.0, expected: 1.0, bound: 0.0 }, Compared { got, expected, bound }]);
+        tally.add(
+            "kernel",
+            "case",
+            [Compared { got: 1.0, expected: 1.0, bound: 0.0 }, Compared { got, expected, bound }],
+        );
         tally.into_variants().remove(0)
     }
 
