@@ -212,7 +212,9 @@ fn texts() -> Vec<Text> {
     use Angles::{TurnsFromStart, TurnsPerAxis, TurnsPerRow, TurnsPerToken};
     let mut texts = Vec::new();
     for &lanes in Lanes::ALL {
-        for (n, (common, full, elements)) in STORAGE.iter().flat_map(|(c, f, all)| all.iter().map(move |e| (c, f, *e))).enumerate() {
+        for (n, (common, full, elements)) in
+            STORAGE.iter().flat_map(|(c, f, all)| all.iter().map(move |e| (c, f, *e))).enumerate()
+        {
             let pick = |list: &[Data]| list[n % list.len()];
             for angles in [&[TurnsFromStart][..], &[TableFromStart, TableOfTokens]] {
                 let angles = angles[n % angles.len()];
