@@ -1,7 +1,7 @@
 //! Where the tokens of a file stand.
 
 use crate::failure::Failure;
-use crate::tensors::File;
+use crate::tensors::{File, Integers};
 
 /// The positions of `[batch, tokens]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,10 +16,10 @@ impl Positions {
     /// The file's own `positions`, which win over `start`.
     pub fn of(file: &File, start: i32, [batch, tokens]: [usize; 2]) -> Result<Self, Failure> {
         match file.integers_if_any("positions")? {
-            Some((shape, numbers)) if shape == [batch, tokens] => Ok(Self::Each(numbers)),
-            Some((shape, _)) => Err(file.wrong(
+            Some(Integers { shape, values }) if shape == [batch, tokens] => Ok(Self::Each(values)),
+            Some(other) => Err(file.wrong(
                 "positions",
-                &format!("{shape:?}"),
+                &format!("{:?}", other.shape),
                 &format!("[{batch}, {tokens}]: one number for each batch row and token of q"),
             )),
             None => Ok(Self::Start(start)),
@@ -47,16 +47,11 @@ impl Positions {
 }
 
 /// `tokens` positions from `start` on, all within an i32.
-pub fn range(start: i32, tokens: usize) -> Result<std::ops::RangeInclusive<i32>, Failure> {
-    let last = i64::try_from(tokens).ok().and_then(|n| i64::from(start).checked_add(n - 1));
-    match last.and_then(|last| i32::try_from(last).ok()) {
-        // From start down to start - 1 is an empty range.
-        Some(last) => Ok(start..=last),
-        None if tokens == 0 => Ok(1..=0),
-        None => Err(Failure::new(format!(
-            "--start: was {start} with {tokens} tokens, may be at most {} for so many",
-            i64::from(i32::MAX) + 1 - tokens as i64
-        ))),
+pub fn range(start: i32, tokens: usize) -> Result<impl Iterator<Item = i32> + Clone, Failure> {
+    let room = i64::from(i32::MAX) - i64::from(start) + 1;
+    match i64::try_from(tokens).ok().filter(|&tokens| tokens <= room) {
+        Some(tokens) => Ok((0..tokens).map(move |t| (i64::from(start) + t) as i32)),
+        None => Err(Failure::new(format!("--start: was {start} with {tokens} tokens, may be so for up to {room}"))),
     }
 }
 

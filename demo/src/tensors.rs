@@ -55,8 +55,8 @@ impl File {
         Ok(Some(Floats { dtype: tensor.dtype(), shape: tensor.shape().to_vec(), values }))
     }
 
-    /// The integer tensor of this name, if there is one: its shape and its numbers, each within an i32.
-    pub fn integers_if_any(&self, name: &str) -> Result<Option<(Vec<usize>, Vec<i32>)>, Failure> {
+    /// The integer tensor of this name, if there is one; each number must be within an i32.
+    pub fn integers_if_any(&self, name: &str) -> Result<Option<Integers>, Failure> {
         let tensors = self.parse()?;
         let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
         let Some(wide) = integers(tensor.dtype(), tensor.data()) else {
@@ -65,7 +65,8 @@ impl File {
         let narrow = |n: i64| {
             i32::try_from(n).map_err(|_| self.wrong(name, &n.to_string(), &format!("{} to {}", i32::MIN, i32::MAX)))
         };
-        Ok(Some((tensor.shape().to_vec(), wide.into_iter().map(narrow).collect::<Result<_, _>>()?)))
+        let values = wide.into_iter().map(narrow).collect::<Result<_, _>>()?;
+        Ok(Some(Integers { shape: tensor.shape().to_vec(), values }))
     }
 
     /// The failure that a tensor of this file is.
@@ -80,6 +81,13 @@ pub struct Floats {
     pub dtype: Dtype,
     pub shape: Vec<usize>,
     pub values: Vec<f32>,
+}
+
+/// A tensor of integers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Integers {
+    pub shape: Vec<usize>,
+    pub values: Vec<i32>,
 }
 
 impl Floats {

@@ -70,13 +70,16 @@ fn impossible_sizes_are_refused_by_name() {
     }
 }
 
+/// The tensors of a file, and words of what is wrong with it.
+type Case<'a> = (&'a [(&'a str, &'a Tensor)], &'a [&'a str]);
+
 #[test]
 fn tensors_are_refused_by_name() {
     let scratch = Scratch::new();
     let good = Tensor::f32(&[2, 3, 4, 8], &noise(192));
     let f32 = |shape: &[usize]| Tensor::f32(shape, &noise(shape.iter().product()));
     let bytes = |dtype, shape: &[usize], n| Tensor::new(dtype, shape, vec![0; n]);
-    let cases: &[(&[(&str, &Tensor)], &[&str])] = &[
+    let cases: &[Case] = &[
         (&[("k", &good)], &["q: was missing", "k"]),
         (&[], &["q: was missing", "no tensor"]),
         (&[("q", &f32(&[3, 4, 8]))], &["q: was [3, 4, 8]", "four axes"]),

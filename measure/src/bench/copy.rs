@@ -30,8 +30,9 @@ impl Copy {
     /// software devices, more for invocations that take few, which suits GPUs.
     pub fn new(gpu: &Gpu, sizes: &Sizes, q: &View, k: &View, share: u32) -> Self {
         let device = gpu.device();
-        let lanes = (sizes.head_dim / 8).max(1);
-        let (wg_x, wg_z) = (lanes.min(64), 64 / lanes.clamp(1, 64));
+        let lanes = sizes.head_dim / 8;
+        // The rotation's workgroup: 256 invocations, lanes of a head first, and WebGPU's 64 in depth at most.
+        let (wg_x, wg_z) = (lanes, (256 / lanes).min(64));
         let [q_heads, k_heads] = [sizes.heads, sizes.kv_heads].map(|heads| heads.div_ceil(share).max(1));
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some("copy"),

@@ -140,7 +140,6 @@ impl Measurement {
 /// # Errors
 /// [`Error::Setting`] and [`Error::Limit`] for impossible sizes, and those of the device.
 pub async fn bench(gpu: &Gpu, sizes: Sizes, progress: Progress<'_>) -> Result<Measurement> {
-    sizes.check(gpu)?;
     let operations = operations(gpu, &sizes)?;
     let clock = Clock::new(gpu);
     // The first run compiles and touches memory; it is not counted.

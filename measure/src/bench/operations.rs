@@ -38,8 +38,10 @@ impl Operation {
 /// invocation, and with one key head and its query heads.
 ///
 /// # Errors
-/// Those of the device, or of sizes that it does not hold.
+/// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
+/// of the device.
 pub fn operations(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<Operation>> {
+    sizes.check(gpu)?;
     let (q, k) = (noise(gpu, sizes, sizes.heads)?, noise(gpu, sizes, sizes.kv_heads)?);
     let frequencies = Plain::new(10_000.0).frequencies(sizes.head_dim)?;
     let tensors = 2 * sizes.tensor_bytes();

@@ -18,6 +18,7 @@ macro_rules! choices {
         pub(super) enum $name { $($(#[$variant_doc])* $variant,)* }
 
         impl $name {
+            #[allow(dead_code, reason = "not every choice is walked through")]
             const ALL: &[Self] = &[$(Self::$variant,)*];
         }
 
@@ -191,13 +192,17 @@ struct Text {
     pairing: Pairing,
 }
 
-/// What every element type is stored in.
-const STORAGE: [(&[Data], &[Elements]); 4] = [
-    (&[Data::Alone, Data::Packed, Data::Arena], &[Elements::F32, Elements::F16, Elements::Bf16]),
-    (&[Data::InPlace], &[Elements::F32, Elements::F16, Elements::Bf16]),
-    (&[Data::CopyQ, Data::CacheK], &[Elements::F32, Elements::F16, Elements::Bf16]),
-    (&[Data::Copy, Data::CacheBoth], &[Elements::F32, Elements::F16, Elements::Bf16, Elements::Converting]),
-];
+/// Buffers in a common case, buffers in a case that needs all of the kernel's branches, and the types of both.
+const STORAGE: [(&[Data], &[Data], &[Elements]); 4] = {
+    use Data::{Alone, Arena, CacheBoth, CacheK, Copy, CopyQ, InPlace, Packed};
+    use Elements::{Bf16, Converting, F16, F32};
+    [
+        (&[Alone, Packed, Arena], &[Arena, Alone, Packed], &[F32, F16, Bf16]),
+        (&[InPlace], &[InPlace], &[F32, F16, Bf16]),
+        (&[CopyQ], &[CacheK], &[F32, F16, Bf16]),
+        (&[Copy], &[CacheBoth], &[F32, F16, Bf16, Converting]),
+    ]
+};
 
 /// Every finished shader's text; and in f32 every way to lay out tensors with every way to find angles, in the pairing
 /// that the first list did not have it in. All combinations would be thousands of pipelines to compile, which is what
@@ -207,21 +212,17 @@ fn texts() -> Vec<Text> {
     use Angles::{TurnsFromStart, TurnsPerAxis, TurnsPerRow, TurnsPerToken};
     let mut texts = Vec::new();
     for &lanes in Lanes::ALL {
-        for (data, elements) in STORAGE {
-            for &elements in elements {
-                for angles in [&[TurnsFromStart][..], &[TableFromStart, TableOfTokens]] {
-                    let n = texts.len();
-                    // Of those in place one after the other; of those out of place the one without a cache.
-                    let data = if data[data.len() - 1].has_cache() { data[0] } else { data[n % data.len()] };
-                    let angles = angles[n / 2 % angles.len()];
-                    texts.push(Text { lanes, data, elements, angles, pairing: Pairing::HalfSplit });
-                }
-                for angles in [&[TurnsPerRow, TurnsPerToken, TurnsPerAxis][..], &[TablePerRow, TablePerToken]] {
-                    let n = texts.len();
-                    let data = if data[data.len() - 1].has_cache() { data[1] } else { data[n % data.len()] };
-                    let angles = angles[n / 4 % angles.len()];
-                    texts.push(Text { lanes, data, elements, angles, pairing: Pairing::Interleaved });
-                }
+        for (n, (common, full, elements)) in
+            STORAGE.iter().flat_map(|(c, f, all)| all.iter().map(move |e| (c, f, *e))).enumerate()
+        {
+            let pick = |list: &[Data]| list[n % list.len()];
+            for angles in [&[TurnsFromStart][..], &[TableFromStart, TableOfTokens]] {
+                let angles = angles[n % angles.len()];
+                texts.push(Text { lanes, data: pick(common), elements, angles, pairing: Pairing::HalfSplit });
+            }
+            for angles in [&[TurnsPerRow, TurnsPerToken, TurnsPerAxis][..], &[TablePerRow, TablePerToken]] {
+                let angles = angles[n % angles.len()];
+                texts.push(Text { lanes, data: pick(full), elements, angles, pairing: Pairing::Interleaved });
             }
         }
         for &data in Data::ALL.iter().filter(|data| !data.has_cache()) {

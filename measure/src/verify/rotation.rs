@@ -154,7 +154,7 @@ impl<'a> Bench<'a> {
             _ => vec![each(b * tokens + t)],
         };
         // A start per row, or tokens from the last row on down: in rows of several, the first one past the end.
-        let starts_per_row = case.anchor % 2 == 0;
+        let starts_per_row = case.anchor.is_multiple_of(2);
         let row = |b: usize, t: usize| match starts_per_row {
             true => b as i32 + t as i32,
             false => (tokens + SPARE_ROWS - t) as i32 - i32::from(tokens == 1),
