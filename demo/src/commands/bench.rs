@@ -16,8 +16,9 @@ use serde_json::json;
 /// it is measured by. Every operation runs once in each round, so that all of them meet the same machine. Compare the
 /// minima: on a machine that does other things too, medians wander.
 ///
-/// Times are from the device's own clock where it has one (timestamp queries), else from the host's. On a software device
-/// no new round begins after ten seconds.
+/// Times are from the device's own clock where it has one (timestamp queries), else from the host's; on a software device
+/// they are what the processor spent, which other work on the machine hardly changes, and no
+/// new round begins after ten seconds.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phasor bench\n  phasor bench --tokens 1 --rounds 200        one decode step\n  \
 phasor bench --heads 64 --json > bench.json")]
@@ -74,7 +75,10 @@ fn told(measured: &Measurement) -> String {
         "{tokens} tokens, {heads} + {kv_heads} heads of {head_dim} channels, f32 in place: {}; {} rounds, the {}'s clock\n\n",
         report::bytes(measured.sizes.tensor_bytes()),
         measured.rounds,
-        if measured.clock == "wall" { "host" } else { "device" },
+        match measured.clock {
+            "wall" => "host",
+            other => other,
+        },
     );
     let rows = measured.operations.iter().map(|timing| {
         vec![

@@ -1,4 +1,5 @@
-//! Two clocks: the device's own, where it has one, and the wall's.
+//! Three clocks: the wall's, the device's own, where it has one, and the processor's, which counts a software device's
+//! work whatever else the machine does.
 
 use phasor::{Error, Gpu, Result};
 use web_time::Instant;
@@ -24,6 +25,16 @@ pub(super) struct Lap {
     pub wall: f64,
     /// By the device's own clock.
     pub device: Option<f64>,
+    /// The time of all of this process's threads on a processor.
+    pub processor: Option<f64>,
+}
+
+/// What all of this process's threads have used of the processor so far, in seconds; not told in a browser.
+fn processor_time() -> Option<f64> {
+    #[cfg(not(target_family = "wasm"))]
+    return cpu_time::ProcessTime::try_now().ok().map(|time| time.as_duration().as_secs_f64());
+    #[cfg(target_family = "wasm")]
+    return None;
 }
 
 /// Two timestamps of 64 bits.
@@ -45,15 +56,17 @@ impl<'a> Clock<'a> {
         });
         record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes }));
         let commands = encoder.finish();
+        let used = processor_time();
         let begin = Instant::now();
         self.gpu.queue().submit([commands]);
         self.finished().await?;
         let wall = begin.elapsed().as_secs_f64();
+        let processor = processor_time().zip(used).map(|(now, before)| now - before);
         let device = match &self.device {
             Some(clock) => self.read(clock).await?,
             None => None,
         };
-        Ok(Lap { wall, device })
+        Ok(Lap { wall, device, processor })
     }
 
     /// Waits until all that was submitted is done.

@@ -82,7 +82,8 @@ pub struct Measurement {
     pub sizes: Sizes,
     /// How often each operation was timed: fewer than asked for where that took too long.
     pub rounds: u32,
-    /// `device` if the times are from the device's own clock, `wall` if from the host's.
+    /// `device` if the times are from the device's own clock, `processor` if they are what all threads of the process
+    /// used, which is what a software device costs, `wall` if from the host's clock.
     pub clock: &'static str,
     /// Each operation.
     pub operations: Vec<Timing>,
@@ -161,8 +162,14 @@ pub async fn bench(gpu: &Gpu, sizes: Sizes, progress: Progress<'_>) -> Result<Me
 }
 
 fn evaluate(gpu: &Gpu, sizes: Sizes, rounds: u32, operations: &[Operation], laps: &[Vec<Lap>]) -> Measurement {
-    let by_device = laps.iter().flatten().all(|lap| lap.device.is_some());
-    let time = |lap: &Lap| lap.device.filter(|_| by_device).unwrap_or(lap.wall);
+    let all = || laps.iter().flatten();
+    let by_processor = gpu.is_software() && all().all(|lap| lap.processor.is_some());
+    let by_device = !by_processor && all().all(|lap| lap.device.is_some());
+    let time = |lap: &Lap| match (by_processor, by_device) {
+        (true, _) => lap.processor.unwrap_or(lap.wall),
+        (_, true) => lap.device.unwrap_or(lap.wall),
+        _ => lap.wall,
+    };
     let mut timings: Vec<_> = operations
         .iter()
         .zip(laps)
@@ -184,7 +191,11 @@ fn evaluate(gpu: &Gpu, sizes: Sizes, rounds: u32, operations: &[Operation], laps
     for timing in &mut timings {
         timing.over_copy = timing.time.minimum / copy;
     }
-    let clock = if by_device { "device" } else { "wall" };
+    let clock = match (by_processor, by_device) {
+        (true, _) => "processor",
+        (_, true) => "device",
+        _ => "wall",
+    };
     Measurement { device: Device::from(gpu.info()), sizes, rounds, clock, operations: timings }
 }
 

@@ -34,8 +34,8 @@ impl Operation {
 
 /// Every operation on the same buffers.
 ///
-/// The copy comes in two shapes, since a copy is only a measure if it is a good one: with all heads of a token to an
-/// invocation, and with one key head and its query heads.
+/// The copy comes in three shapes, since a copy is only a measure if it is a good one: word after word, with all heads of
+/// a token to an invocation, and with one key head and its query heads.
 ///
 /// # Errors
 /// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
@@ -46,9 +46,13 @@ pub fn operations(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<Operation>> {
     let frequencies = Plain::new(10_000.0).frequencies(sizes.head_dim)?;
     let tensors = 2 * sizes.tensor_bytes();
     let table_bytes = u64::from(sizes.tokens) * u64::from(sizes.head_dim) * 4;
-    let copy = |name, share| Operation { name, bytes: tensors, kind: Kind::Copy(Copy::new(gpu, sizes, &q, &k, share)) };
-    let mut all =
-        vec![copy("copy, all heads to an invocation", 1), copy("copy, few heads to an invocation", sizes.kv_heads)];
+    let copy = |name, copy| Operation { name, bytes: tensors, kind: Kind::Copy(copy) };
+    let shaped = |share| Copy::shaped(gpu, sizes, &q, &k, share);
+    let mut all = vec![
+        copy("copy, flat", Copy::flat(gpu, &q, &k)),
+        copy("copy, all heads to an invocation", shaped(1)),
+        copy("copy, few heads to an invocation", shaped(sizes.kv_heads)),
+    ];
     for (pairing, without, with) in [
         (Pairing::HalfSplit, "rotation, half-split, no table", "rotation, half-split, table"),
         (Pairing::Interleaved, "rotation, interleaved, no table", "rotation, interleaved, table"),
