@@ -21,18 +21,6 @@ override AXES: bool = false;
 override Q_ROWS: bool = false;
 override K_ROWS: bool = false;
 
-// Where a tensor's words lie: distances in words.
-struct Place {
-    offset: u32,
-    batch: u32,
-    token: u32,
-    head: u32,
-    channel: u32,
-    pad0: u32,
-    pad1: u32,
-    pad2: u32,
-}
-
 struct Params {
     q: Place,
     q_out: Place,
@@ -63,10 +51,6 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-
-fn place(at: Place, batch: u32, token: u32, head: u32) -> u32 {
-    return at.offset + batch * at.batch + token * at.token + head * at.head;
-}
 
 fn turn(a: Lane, b: Lane, by: CosSin) -> Pairs {
     let x = to_pairs(a, b);

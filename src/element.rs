@@ -26,6 +26,10 @@ impl ElementType {
         }
     }
 
+    /// How queries, keys and values may be stored.
+    #[cfg(feature = "gpu")]
+    pub(crate) const FLOATS: [Self; 3] = [Self::F32, Self::F16, Self::BF16];
+
     /// Whether queries, keys and values may be stored so.
     #[must_use]
     pub const fn is_float(self) -> bool {

@@ -27,6 +27,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! [`attention`] has attention and contextual position encoding; [`ContextualBias`] is the latter's bias alone.
+//!
 //! # What is exact
 //! Angles are. A position times a frequency is reduced modulo a whole turn in integers, so that cosine and sine are
 //! within 2e-7 of the true ones at every position an i32 can hold, on every driver, with a table or without. The kernels
@@ -37,8 +39,11 @@
 //!   [`mod@reference`], and no dependency at all.
 //! * `config`: the module of that name reads rope settings from JSON by Hugging Face's names.
 
+pub mod attention;
 #[cfg(feature = "config")]
 pub mod config;
+#[cfg(feature = "gpu")]
+mod cope;
 mod element;
 mod error;
 pub mod frequencies;
@@ -52,6 +57,8 @@ pub mod reference;
 mod rope;
 mod rotary;
 
+#[cfg(feature = "gpu")]
+pub use cope::ContextualBias;
 pub use element::ElementType;
 pub use error::{Error, Result};
 #[cfg(feature = "gpu")]

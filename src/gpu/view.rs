@@ -1,5 +1,6 @@
 //! A tensor in a caller's buffer: which buffer, where in it, and of what elements.
 
+use crate::attention::HasLayout;
 use crate::{ElementType, Error, Layout, Result};
 use std::ops::Range;
 
@@ -88,6 +89,46 @@ impl View {
         self.layout.shape()
     }
 
+    /// Refuses what a kernel cannot read as a tensor of floats: another element type, or a buffer without `STORAGE`.
+    pub(crate) fn expect_floats(&self, argument: &str) -> Result<()> {
+        if !self.element.is_float() {
+            let (was, may_be) = (self.element.to_string(), "f32, f16 or bf16".into());
+            return Err(Error::Tensor { argument: argument.into(), was, may_be });
+        }
+        self.expect_usage(argument, wgpu::BufferUsages::STORAGE)
+    }
+
+    /// Refuses what a kernel cannot write: what it cannot read, or a layout that names an element twice.
+    pub(crate) fn expect_written(&self, argument: &str) -> Result<()> {
+        self.expect_floats(argument)?;
+        if !self.layout.repeats_elements() {
+            return Ok(());
+        }
+        Err(Error::Tensor {
+            argument: argument.into(),
+            was: format!("{:?}, where several indices name one element", self.layout),
+            may_be: "one that names each element once, since it is written".into(),
+        })
+    }
+
+    /// Refuses a written view that shares elements with another one.
+    pub(crate) fn expect_apart(&self, argument: &str, other: &Self, name: &str) -> Result<()> {
+        if self.buffer != other.buffer || !self.may_overlap(other) {
+            return Ok(());
+        }
+        let may_be = "views that share no element".into();
+        Err(Error::Overlap { argument: argument.into(), other: name.into(), may_be })
+    }
+
+    /// Refuses a written view in the buffer of one that the same dispatch reads.
+    pub(crate) fn expect_other_buffer(&self, argument: &str, other: &Self, name: &str) -> Result<()> {
+        if self.buffer != other.buffer {
+            return Ok(());
+        }
+        let may_be = "in another buffer: one dispatch may not read and write the same one".into();
+        Err(Error::Overlap { argument: argument.into(), other: name.into(), may_be })
+    }
+
     /// Whether the two may share a byte of their buffer, if it is the same one.
     pub(crate) fn may_overlap(&self, other: &Self) -> bool {
         if self.element.bytes() == other.element.bytes() {
@@ -120,5 +161,11 @@ impl View {
             was: format!("{:?}", self.buffer.usage()),
             may_be: format!("{:?} | {wanted:?}", self.buffer.usage()),
         })
+    }
+}
+
+impl HasLayout for View {
+    fn layout(&self) -> Layout {
+        self.layout
     }
 }

@@ -5,6 +5,7 @@ mod plan;
 pub(crate) use plan::{CacheRows, Job};
 
 use super::modules::{self, Lane, Module};
+use super::place::Place;
 use super::words;
 use crate::gpu::{Access, Binding, Shader};
 use crate::{ElementType, Pairing};
@@ -80,18 +81,6 @@ pub(crate) enum Tensor {
     KOut,
     Positions,
     Rows,
-}
-
-/// Where a tensor's words lie, as the shader declares it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Pod, Zeroable)]
-struct Place {
-    offset: u32,
-    batch: u32,
-    token: u32,
-    head: u32,
-    channel: u32,
-    _pad: [u32; 3],
 }
 
 /// The uniform, as the shader declares it.
@@ -180,6 +169,7 @@ impl Variant {
         let rows = if self.rows.is_some() { modules::ROWS_BUFFER } else { modules::ROWS_NONE };
         let pairing = self.lane.pairing(self.pairing);
         let mut text = vec![self.lane.module().wgsl, modules::PAIRS.wgsl, pairing.wgsl, modules::TURN.wgsl];
+        text.push(modules::PLACE.wgsl);
         text.extend(words::halves(self.lane, self.used_elements()).map(|halves| halves.wgsl));
         let data = self.data_text();
         text.extend([&data, angles.wgsl, positions.wgsl, rows.wgsl, KERNEL.wgsl]);

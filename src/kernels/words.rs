@@ -66,3 +66,13 @@ pub(crate) fn store(name: &str, binding: Option<(Binding, ElementType)>, lane: L
     }
     format!("fn store_{name}(ix: u32, x: Lane) {{\n{body}}}\n")
 }
+
+/// A binding of a tensor's channels, one to a lane, and `fn load_NAME`.
+pub(crate) fn readable(binding: Binding, element: ElementType, shape: &str) -> String {
+    declare(binding, element, Lane::One, shape) + &load(binding.name, Some((binding, element)), Lane::One)
+}
+
+/// A binding of a tensor's channels, one to a lane, with `fn load_NAME` and `fn store_NAME`.
+pub(crate) fn writable(binding: Binding, element: ElementType, shape: &str) -> String {
+    readable(binding, element, shape) + &store(binding.name, Some((binding, element)), Lane::One)
+}

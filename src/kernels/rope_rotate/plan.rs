@@ -1,9 +1,10 @@
 //! Which variant turns these views, over which grid, with which ranges bound. Pure arithmetic.
 
-use super::{Angles, Data, Elements, Params, Place, Tensor, Variant};
+use super::{Angles, Data, Elements, Params, Tensor, Variant};
 use crate::kernels::grid::Limits;
 use crate::kernels::modules::Lane;
-use crate::{ElementType, Layout, Pairing, Result};
+use crate::kernels::place::Place;
+use crate::{Layout, Pairing, Result};
 use std::ops::Range;
 
 /// Turns of a loop that every device completes: lavapipe ends any loop after 65,535 of them, without a word.
@@ -332,7 +333,8 @@ impl Planner {
             let Some((first, _)) = present().next() else { continue };
             let range = self.limits.range(present().map(|(tensor, layout)| (layout, job.elements.of(tensor))));
             for (tensor, layout) in present() {
-                places[tensor as usize] = place(layout, job.elements.of(tensor), tensor.word(self.lane), range.start);
+                places[tensor as usize] =
+                    Place::new(layout, job.elements.of(tensor), tensor.word(self.lane), range.start);
             }
             ranges.push((binding.index, first, range));
         }
@@ -382,24 +384,10 @@ impl Planner {
     }
 }
 
-/// Where a layout's words lie in a binding that begins at a byte of its buffer.
-fn place(layout: Layout, element: ElementType, word: usize, bound_from: u64) -> Place {
-    let (shape, strides) = (layout.shape(), layout.strides());
-    // An axis of one index may have any stride: it is never taken, and might not fit.
-    let step = |axis: usize| if shape[axis] > 1 { (strides[axis] / word) as u32 } else { 0 };
-    Place {
-        offset: ((layout.offset() as u64 - bound_from / element.bytes() as u64) / word as u64) as u32,
-        batch: step(0),
-        token: step(1),
-        head: step(2),
-        channel: if word == 1 { strides[3] as u32 } else { 1 },
-        _pad: [0; 3],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ElementType;
 
     const LIMITS: Limits = Limits::LOWEST;
 

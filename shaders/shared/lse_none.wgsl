@@ -1,0 +1,2 @@
+// Nobody asks for the log-sum-exp.
+fn store_lse(batch: u32, token: u32, head: u32, x: f32) {}

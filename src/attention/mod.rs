@@ -1,0 +1,24 @@
+//! Attention: what to attend to, and what stands beside queries, keys and values.
+//!
+//! [`Attention`] and what it is made of say *what* is wanted, whoever computes it: its tensors are views of a device's
+//! buffers for the kernels, or slices with a layout for the f64 reference.
+
+mod mask;
+mod settings;
+#[cfg(feature = "gpu")]
+mod unfused;
+
+pub use mask::{Mask, Standing};
+pub use settings::{Attention, ContextualPe, Gates};
+#[cfg(feature = "gpu")]
+pub use unfused::Unfused;
+
+#[cfg(feature = "gpu")]
+pub(crate) use mask::VisibleKeys;
+pub(crate) use settings::{AttentionShape, HasLayout, check_position_embeddings, expect};
+
+/// What stands for minus infinity, which a shader may not count on.
+///
+/// A logit at or below it, whatever brought it there, is masked: its key is not seen and its gate is 0. As a log-sum-exp
+/// it says that a query saw no key at all, and its output is 0.
+pub const MASKED: f32 = -1e30;
