@@ -128,31 +128,6 @@ impl Layout {
         Ok(narrowed)
     }
 
-    /// Batch and tokens exchanged, for work that treats every token alike.
-    pub(crate) fn rows_exchanged(mut self) -> Self {
-        self.shape.swap(0, 1);
-        self.strides.swap(0, 1);
-        self
-    }
-
-    /// Batch and tokens as one axis of tokens, if they follow each other in memory.
-    pub(crate) fn rows_joined(mut self) -> Option<Self> {
-        let [batch, tokens, ..] = self.shape;
-        let follows = batch <= 1 || tokens <= 1 || self.strides[1].checked_mul(tokens) == Some(self.strides[0]);
-        if tokens <= 1 && batch > 1 {
-            self.strides[1] = self.strides[0];
-        }
-        self.shape = [1, batch * tokens, self.shape[2], self.shape[3]];
-        follows.then_some(self)
-    }
-
-    /// The same elements for each of `extent` indices of an axis that has but one.
-    pub(crate) fn repeated(mut self, axis: usize, extent: usize) -> Self {
-        self.shape[axis] = extent;
-        self.strides[axis] = 0;
-        self
-    }
-
     /// `[batch, tokens, heads, channels]`.
     #[must_use]
     pub fn shape(&self) -> [usize; 4] {
@@ -256,6 +231,35 @@ impl Layout {
                 end.checked_add(extent.saturating_sub(1).checked_mul(stride)?)
             })?
             .checked_add(1)
+    }
+}
+
+/// What planning a dispatch takes.
+#[cfg(feature = "gpu")]
+impl Layout {
+    /// Batch and tokens exchanged, for work that treats every token alike.
+    pub(crate) fn rows_exchanged(mut self) -> Self {
+        self.shape.swap(0, 1);
+        self.strides.swap(0, 1);
+        self
+    }
+
+    /// Batch and tokens as one axis of tokens, if they follow each other in memory.
+    pub(crate) fn rows_joined(mut self) -> Option<Self> {
+        let [batch, tokens, ..] = self.shape;
+        let follows = batch <= 1 || tokens <= 1 || self.strides[1].checked_mul(tokens) == Some(self.strides[0]);
+        if tokens <= 1 && batch > 1 {
+            self.strides[1] = self.strides[0];
+        }
+        self.shape = [1, batch * tokens, self.shape[2], self.shape[3]];
+        follows.then_some(self)
+    }
+
+    /// The same elements for each of `extent` indices of an axis that has but one.
+    pub(crate) fn repeated(mut self, axis: usize, extent: usize) -> Self {
+        self.shape[axis] = extent;
+        self.strides[axis] = 0;
+        self
     }
 }
 
