@@ -35,6 +35,21 @@ fn tensors_larger_than_a_binding_are_split() {
     assert!(split >= 20 * 6, "{split} dispatches");
 }
 
+/// A cache is bound whole for a token, which may go to any of its rows; but by rows of the batch and by heads it is split.
+#[test]
+fn caches_larger_than_a_binding_are_split() {
+    let gpu = gpu_with_bindings_of(24 << 10);
+    for memory in [Memory::CacheRows, Memory::CacheRun] {
+        for order in [Order::TokensFirst, Order::HeadsFirst, Order::OddGaps] {
+            for standing in [Standing::Start, Standing::PerToken] {
+                let case = Case { memory, order, standing, ..large() };
+                // 135 KiB of queries by 24 KiB.
+                assert!(case.run(&gpu).unwrap() >= 6, "{case:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn positions_and_table_rows_follow_the_pieces() {
     let gpu = gpu_with_bindings_of(24 << 10);

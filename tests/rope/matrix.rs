@@ -137,6 +137,23 @@ fn every_element_type() {
     run_all(&cases);
 }
 
+/// Heads with more lanes than a workgroup has invocations, the last workgroup not full: turning ones, and copied ones.
+#[test]
+fn heads_wider_than_a_workgroup() {
+    let mut cases = Vec::new();
+    for (channels, rotary_dim, first_channel) in [(700, 700, 0), (700, 2, 1), (2600, 2600, 0), (2600, 8, 4)] {
+        for pairing in PAIRINGS {
+            for memory in [Memory::InPlace, Memory::Copy] {
+                for table in [false, true] {
+                    let case = Case { channels, rotary_dim, first_channel, pairing, ..Case::default() };
+                    cases.push(Case { memory, table, ..case });
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
+
 /// Several positions to a token, from a buffer and from a table of them.
 #[test]
 fn every_number_of_axes() {

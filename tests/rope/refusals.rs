@@ -133,6 +133,9 @@ fn shapes_that_do_not_go_together() -> phasor::Result<()> {
     Ok(())
 }
 
+/// An argument's name, and the rotation that has a view in its place.
+type Put<'a> = (&'static str, Box<dyn Fn(&View) -> Rotate + 'a>);
+
 #[test]
 fn element_types_and_usages() -> phasor::Result<()> {
     let rope = rope()?;
@@ -142,8 +145,7 @@ fn element_types_and_usages() -> phasor::Result<()> {
     let integers = gpu().zeros(ElementType::I32, shape)?;
     let without = buffer(gpu(), wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST);
     let without = view(&without, ElementType::F32, shape)?;
-    type Put<'a> = Box<dyn Fn(&View) -> Rotate + 'a>;
-    let put: [(&str, Put); 5] = [
+    let put: [Put<'_>; 5] = [
         ("q", Box::new(Rotate::in_place)),
         ("q", Box::new(|bad| Rotate::into(bad, &q))),
         ("q.output", Box::new(|bad| Rotate::into(&q, bad))),
