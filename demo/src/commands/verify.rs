@@ -8,8 +8,9 @@ use clap::Args;
 use phasor_measure::{VariantCheck, Verification, verify};
 use pollster::block_on;
 use serde_json::json;
+use std::collections::BTreeSet;
 
-/// Check every kernel variant on this device against float64
+/// Check every variant of the rotation's kernels on this device against float64
 ///
 /// Rotations and tables in every variant: both layouts' paths, in place and out, packed in one buffer and apart, into rows
 /// of a cache, stored as f32, f16 and bf16, with a table and without, positions from a start, per row, per token and per
@@ -95,8 +96,12 @@ fn told(verification: &Verification) -> String {
         text += &format!("\n{}\n  {}\n", variant.shader, variant.worst_case);
         text += &format!("  off by {:.3e}, may be off by {:.3e}\n", variant.worst_error, variant.worst_bound);
     }
+    let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     if !verification.not_reached.is_empty() {
-        text += &format!("\nNever chosen on this device: {}\n", verification.not_reached.join(", "));
+        text += &format!("\nNever chosen on this device: {}\n", list(&verification.not_reached));
+    }
+    if !verification.not_checked.is_empty() {
+        text += &format!("\nNot checked by this command: {}\n", list(&verification.not_checked));
     }
     let (values, variants) = (verification.variants.iter().map(|v| v.values).sum::<u64>(), verification.variants.len());
     text += &if verification.passed {

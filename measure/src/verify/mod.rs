@@ -1,4 +1,4 @@
-//! Is this device right? Every kernel variant against the f64 reference, at positions near and far.
+//! Is this device right? Every variant of the rotation's kernels against the f64 reference, at positions near and far.
 
 mod bound;
 mod case;
@@ -13,6 +13,7 @@ pub use tally::VariantCheck;
 use crate::{Device, Progress, Step};
 use phasor::{Gpu, Result};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use tally::Tally;
 
 /// What a device's kernels came to.
@@ -24,11 +25,13 @@ pub struct Verification {
     pub passed: bool,
     /// Each variant that ran, and how near its bound it came.
     pub variants: Vec<VariantCheck>,
-    /// Finished shaders that this device's plans never chose.
-    pub not_reached: Vec<String>,
+    /// Finished shaders of these kernels that this device's plans never chose.
+    pub not_reached: BTreeSet<String>,
+    /// Kernels that are not checked here at all.
+    pub not_checked: BTreeSet<String>,
 }
 
-/// Runs every kernel variant on this device and compares each number with the f64 reference.
+/// Runs every variant of the rotation's and the table's kernels on this device and compares each number with the f64 reference.
 ///
 /// Views lie between other numbers, all of which must come back as they were. Positions reach to 2^24 - 1 and back to
 /// its negative, and to both ends of i32, where the bound grows by what the phase is known to lose.
@@ -50,14 +53,22 @@ pub async fn verify(gpu: &Gpu, progress: Progress<'_>) -> Result<Verification> {
         bench.check(case, &mut tally).await?;
     }
     let variants = tally.into_variants();
-    let reached = |name: &str| variants.iter().any(|variant| variant.shader == name);
-    let mut not_reached: Vec<_> =
-        phasor::gpu::shaders().into_iter().map(|shader| shader.name).filter(|name| !reached(name)).collect();
-    not_reached.dedup();
+    let names: Vec<_> = phasor::gpu::shaders().into_iter().map(|shader| shader.name).collect();
+    let is_checked = |name: &str| variants.iter().any(|variant| kernel(&variant.shader) == kernel(name));
+    let is_reached = |name: &str| variants.iter().any(|variant| variant.shader == name);
+    let (checked, others): (Vec<&str>, Vec<&str>) = names.iter().map(String::as_str).partition(|name| is_checked(name));
+    let not_reached: BTreeSet<_> = checked.into_iter().filter(|name| !is_reached(name)).map(str::to_owned).collect();
+    let not_checked: BTreeSet<_> = others.into_iter().map(|name| kernel(name).to_owned()).collect();
     Ok(Verification {
         device: Device::from(gpu.info()),
         passed: variants.iter().all(|variant| variant.passed),
         variants,
         not_reached,
+        not_checked,
     })
+}
+
+/// The kernel of a variant: what its name begins with.
+fn kernel(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
 }
