@@ -1,4 +1,6 @@
-//! What the tests of every kernel share: one device, numbers to feed it, and values that other programs computed.
+//! What the tests of every kernel share: one device, numbers to feed it, and values that other programs computed. Each uses some of it.
+
+#![allow(dead_code)]
 
 use phasor::Gpu;
 use safetensors::SafeTensors;
