@@ -107,12 +107,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         let copy = lane - params.lanes;
         let word = select(copy + 2u * params.lanes, copy, copy < params.first);
         for (var head = q_heads.first; head < q_heads.end; head++) {
-            store_q(q_out_ix + word * params.q_out.channel, load_q(q_ix + word * params.q.channel));
+            copy_q(q_ix + word * params.q.channel, q_out_ix + word * params.q_out.channel);
             q_ix += params.q.head;
             q_out_ix += params.q_out.head;
         }
         for (var head = k_heads.first; head < k_heads.end; head++) {
-            store_k(k_out_ix + word * params.k_out.channel, load_k(k_ix + word * params.k.channel));
+            copy_k(k_ix + word * params.k.channel, k_out_ix + word * params.k_out.channel);
             k_ix += params.k.head;
             k_out_ix += params.k_out.head;
         }

@@ -128,31 +128,6 @@ impl Layout {
         Ok(narrowed)
     }
 
-    /// Batch and tokens exchanged, for work that treats every token alike.
-    pub(crate) fn rows_exchanged(mut self) -> Self {
-        self.shape.swap(0, 1);
-        self.strides.swap(0, 1);
-        self
-    }
-
-    /// Batch and tokens as one axis of tokens, if they follow each other in memory.
-    pub(crate) fn rows_joined(mut self) -> Option<Self> {
-        let [batch, tokens, ..] = self.shape;
-        let follows = batch <= 1 || tokens <= 1 || self.strides[1].checked_mul(tokens) == Some(self.strides[0]);
-        if tokens <= 1 && batch > 1 {
-            self.strides[1] = self.strides[0];
-        }
-        self.shape = [1, batch * tokens, self.shape[2], self.shape[3]];
-        follows.then_some(self)
-    }
-
-    /// The same elements for each of `extent` indices of an axis that has but one.
-    pub(crate) fn repeated(mut self, axis: usize, extent: usize) -> Self {
-        self.shape[axis] = extent;
-        self.strides[axis] = 0;
-        self
-    }
-
     /// `[batch, tokens, heads, channels]`.
     #[must_use]
     pub fn shape(&self) -> [usize; 4] {
@@ -207,6 +182,9 @@ impl Layout {
     /// Whether two indices name the same element, so that writing here would be a race.
     #[must_use]
     pub fn repeats_elements(&self) -> bool {
+        if self.is_empty() {
+            return false;
+        }
         let mut axes: Vec<_> = self.axes().collect();
         axes.sort_unstable_by_key(|&(stride, _)| stride);
         // Each axis must step over all that the smaller ones reach.
@@ -261,6 +239,35 @@ impl Layout {
                 end.checked_add(extent.saturating_sub(1).checked_mul(stride)?)
             })?
             .checked_add(1)
+    }
+}
+
+/// What planning a dispatch takes.
+#[cfg(feature = "gpu")]
+impl Layout {
+    /// Batch and tokens exchanged, for work that treats every token alike.
+    pub(crate) fn rows_exchanged(mut self) -> Self {
+        self.shape.swap(0, 1);
+        self.strides.swap(0, 1);
+        self
+    }
+
+    /// Batch and tokens as one axis of tokens, if they follow each other in memory.
+    pub(crate) fn rows_joined(mut self) -> Option<Self> {
+        let [batch, tokens, ..] = self.shape;
+        let follows = batch <= 1 || tokens <= 1 || self.strides[1].checked_mul(tokens) == Some(self.strides[0]);
+        if tokens <= 1 && batch > 1 {
+            self.strides[1] = self.strides[0];
+        }
+        self.shape = [1, batch * tokens, self.shape[2], self.shape[3]];
+        follows.then_some(self)
+    }
+
+    /// The same elements for each of `extent` indices of an axis that has but one.
+    pub(crate) fn repeated(mut self, axis: usize, extent: usize) -> Self {
+        self.shape[axis] = extent;
+        self.strides[axis] = 0;
+        self
     }
 }
 
@@ -357,6 +364,7 @@ mod tests {
         assert!(!repeats([1, 3, 4, 5], [0, 5, 15, 1]), "an axis of one index may have any stride");
         assert!(repeats([2, 3, 4, 5], [0, 20, 5, 1]));
         assert!(repeats([1, 3, 4, 5], [0, 20, 4, 1]));
+        assert!(!repeats([1, 3, 0, 5], [0, 0, 5, 1]), "an empty tensor has none to repeat");
     }
 
     #[test]

@@ -289,7 +289,11 @@ fn impossible_metadata() {
     assert_refused(file("llama").with("block_count", "four").read(), "llama.block_count");
     assert_refused(file("llama").with("attention.head_count", 0.0).read(), "llama.attention.head_count");
     assert_refused(file("llama").with("attention.head_count", 32.5).read(), "llama.attention.head_count");
-    assert_refused(file("llama").with("rope.freq_base", 1.0).read(), "base");
+    assert_refused(file("llama").with("rope.freq_base", 1.0).read(), "llama.rope.freq_base");
+    let backwards = file("qwen2").with("rope.scaling.type", "yarn").with("rope.scaling.original_context_length", 2.0);
+    assert_refused(backwards.read(), "qwen2.rope.scaling.original_context_length");
+    let muted = file("qwen2").with("rope.scaling.type", "yarn").with("rope.scaling.attn_factor", 0.0);
+    assert_refused(muted.read(), "qwen2.rope.scaling.attn_factor");
     assert_refused(file("llama").with("rope.freq_base", f64::NAN).read(), "llama.rope.freq_base");
     assert_refused(file("llama").with("rope.scaling.factor", -4.0).read(), "llama.rope.scaling.factor");
     assert_refused(file("llama").with("rope.dimension_count", 63.0).read(), "rotary_dim");

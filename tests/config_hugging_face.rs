@@ -233,6 +233,15 @@ fn phi_3_5() {
     assert_eq!(at(4096).inv_freq()[1], at(0).inv_freq()[1]);
     assert!(at(4097).inv_freq()[1] < at(4096).inv_freq()[1]);
     assert!((at(1).attention_factor() - 1.190_238).abs() < 1e-6);
+    // Beside the rope's settings the original context wins over the one within.
+    let torn = with(
+        &base,
+        json!({"original_max_position_embeddings": 8192, "rope_scaling":
+        with(&lists, json!({"type": "longrope", "original_max_position_embeddings": 4096}))}),
+    );
+    let torn = read(&torn);
+    assert_eq!(torn.warnings().len(), 1);
+    assert!(matches!(&layer(&torn, 0).law, Law::LongRope(law) if law.original_max_position_embeddings == 8192));
     // PhiMoE states a magnitude for each list.
     let moe = with(
         &lists,
@@ -464,9 +473,9 @@ fn partial_rotation() {
     assert_eq!(layer(&model, 0).law, Plain::new(5e6).into());
     assert_eq!(layer(&model, 1).law, Plain::new(1e4).into());
     assert_eq!(layer(&model, 5).law, Plain::new(5e6).into());
-    // Every number of channels comes back from its share.
-    for dim in (2..=256).step_by(2) {
-        assert_eq!(dims(of("llama", json!({"head_dim": 256, "rotary_dim": dim}))).1, dim);
+    // Every number of channels comes back from its share, also where the quotient is rounded down.
+    for (head_dim, dim) in (2..=44).step_by(2).map(|dim| (44, dim)).chain([(256, 2), (256, 254), (96, 72)]) {
+        assert_eq!(dims(of("llama", json!({"head_dim": head_dim, "rotary_dim": dim}))).1, dim);
     }
 }
 

@@ -100,6 +100,16 @@ fn yarn_without_truncation_ramps_between_fractions_of_a_pair() -> Result<()> {
 }
 
 #[test]
+fn yarn_clamps_its_ramp_beyond_the_last_pair() -> Result<()> {
+    // A context so long that even the slowest of 8 pairs turns more than once: the ramp runs from pair 5 to pair 9.
+    let (rope, plain) = (Yarn::new(1e4, 16.0, 131_072).frequencies(16)?, Plain::new(1e4).frequencies(16)?);
+    for (i, ramp) in [(5, 0.0), (6, 0.25), (7, 0.5)] {
+        assert_close(rope.inv_freq()[i], plain.inv_freq()[i] * (1.0 - ramp + ramp / 16.0), 1e-14);
+    }
+    Ok(())
+}
+
+#[test]
 fn yarn_with_a_ramp_of_no_width_is_a_step() -> Result<()> {
     // 6 tokens are less than one turn of the fastest pair: both ends of the ramp are pair 0.
     let (rope, plain) = (Yarn::new(1e4, 16.0, 6).frequencies(16)?, Plain::new(1e4).frequencies(16)?);
@@ -327,6 +337,7 @@ fn axes_share_out_the_pairs() -> Result<()> {
     assert_eq!(counts(&Axes::sections(&[16, 16, 16, 16], 64)?), [16; 4]);
     assert_eq!(counts(&Axes::interleaved(&[24, 20, 20], 64)?), [24, 20, 20]);
     assert_eq!(counts(&Axes::interleaved(&[11, 11, 10], 32)?), [11, 11, 10]);
+    assert_eq!(counts(&Axes::interleaved(&[30, 20, 14], 64)?), [30, 20, 14]);
     assert_eq!(counts(&Axes::interleaved_glm(&[8, 12, 12], 32)?), [8, 12, 12]);
     assert_eq!(counts(&Axes::ernie(&[22, 22, 20], 64)?), [20, 22, 22]);
     // transformers and ggml differ in two pairs of Qwen3-VL.

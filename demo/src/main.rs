@@ -1,3 +1,25 @@
-//! The command `phasor`.
+//! The command `phasor`: rotary encodings on whatever GPU is there, from model files to a report on the device.
 
-fn main() {}
+mod adapter;
+mod cli;
+mod commands;
+mod failure;
+mod outcome;
+mod positions;
+mod progress;
+mod report;
+mod tensors;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match cli.run().and_then(outcome::Outcome::print) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprint!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -19,8 +19,14 @@ impl Pipelines {
         let key =
             (shader.name.clone(), shader.constants.iter().map(|&(name, value)| (name, value.to_bits())).collect());
         // The lock is held to find the place, not to compile: threads that build other pipelines go on.
-        let place = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
-        place.get_or_init(|| build(gpu, shader).map(Arc::new)).clone()
+        let places = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = places().entry(key.clone()).or_default().clone();
+        let pipeline = place.get_or_init(|| build(gpu, shader).map(Arc::new)).clone();
+        if pipeline.is_err() {
+            // A device without room today may have some tomorrow.
+            places().remove(&key);
+        }
+        pipeline
     }
 }
 

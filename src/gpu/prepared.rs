@@ -15,6 +15,7 @@ pub struct Prepared {
 
 #[derive(Debug, Clone)]
 struct Recorded {
+    shader: Arc<Shader>,
     pipeline: Arc<wgpu::ComputePipeline>,
     bind_group: wgpu::BindGroup,
     groups: [u32; 3],
@@ -45,13 +46,14 @@ impl Prepared {
             return Ok(Self::nothing());
         }
         let pipeline = gpu.pipeline(shader)?;
+        let shared = Arc::new(shader.clone());
         let dispatches = dispatches
             .iter()
             .map(|dispatch| {
                 let bytes = dispatch.params.len() as u64;
                 let bind_group =
                     gpu.guarded(&shader.name, bytes, |device| bind(device, &pipeline, shader, dispatch))?;
-                Ok(Recorded { pipeline: pipeline.clone(), bind_group, groups: dispatch.groups })
+                Ok(Recorded { shader: shared.clone(), pipeline: pipeline.clone(), bind_group, groups: dispatch.groups })
             })
             .collect::<Result<_>>()?;
         Ok(Self { dispatches })
@@ -84,6 +86,11 @@ impl Prepared {
     #[must_use]
     pub fn dispatches(&self) -> usize {
         self.dispatches.len()
+    }
+
+    /// The shader of each dispatch, so that one can see which variant was chosen.
+    pub fn shaders(&self) -> impl Iterator<Item = &Shader> {
+        self.dispatches.iter().map(|dispatch| &*dispatch.shader)
     }
 }
 

@@ -241,6 +241,8 @@ impl Variant {
             text += &words::load(name, reached(input), self.lane);
             text += "\n";
             text += &words::store(name, reached(output), self.lane);
+            text += "\n";
+            text += &words::copy(name, reached(input), reached(output), self.lane);
         }
         text
     }

@@ -1,10 +1,9 @@
-//! How kernels reach tensors of any element type: the WGSL of a binding, and of the functions that load and store
-//! through it. A kernel's body knows lanes of f32 only.
+//! How kernels reach tensors of any element type: the WGSL of a binding, and of the functions that load, store
+//! and copy through it. A kernel's body knows lanes of f32 only.
 
 use super::modules::{self, Lane, Module};
 use crate::ElementType;
 use crate::gpu::{Access, Binding};
-use std::fmt::Write;
 
 /// The module that packs and unpacks 16-bit floats, if one of these needs it.
 pub(crate) fn halves(lane: Lane, elements: impl IntoIterator<Item = ElementType>) -> Option<Module> {
@@ -35,35 +34,21 @@ pub(crate) fn declare(binding: Binding, element: ElementType, lane: Lane, shape:
 pub(crate) fn load(name: &str, binding: Option<(Binding, ElementType)>, lane: Lane) -> String {
     let body = match binding {
         None => "Lane()".into(),
-        Some((Binding { name: data, access, .. }, element)) => match (element.bytes(), lane, access) {
-            (2, Lane::Four, _) => format!("{element}_to_f32({data}[ix])"),
-            (2, Lane::One, Access::ReadWrite) => {
-                format!("{element}_to_f32((atomicLoad(&{data}[ix / 2u]) >> (16u * (ix % 2u))) & 0xffffu)")
-            }
-            (2, Lane::One, _) => format!("{element}_to_f32(({data}[ix / 2u] >> (16u * (ix % 2u))) & 0xffffu)"),
-            _ => format!("{data}[ix]"),
-        },
+        Some((binding, element)) if element.bytes() == 2 => {
+            format!("{element}_to_f32({})", stored(binding, lane, "ix"))
+        }
+        Some((binding, _)) => format!("{}[ix]", binding.name),
     };
     format!("fn load_{name}(ix: u32) -> Lane {{\n    return {body};\n}}\n")
 }
 
 /// `fn store_NAME(ix: u32, x: Lane)`.
 pub(crate) fn store(name: &str, binding: Option<(Binding, ElementType)>, lane: Lane) -> String {
-    let mut body = String::new();
-    if let Some((Binding { name: data, .. }, element)) = binding {
-        // Writing to a String cannot fail.
-        let _ = match (element.bytes(), lane) {
-            (2, Lane::Four) => writeln!(body, "    {data}[ix] = f32_to_{element}(x);"),
-            (2, Lane::One) => writeln!(
-                body,
-                "    // The other half of the word may be another invocation's: each touches its own bits alone.\n    \
-                 let shift = 16u * (ix % 2u);\n    \
-                 atomicAnd(&{data}[ix / 2u], ~(0xffffu << shift));\n    \
-                 atomicOr(&{data}[ix / 2u], f32_to_{element}(x) << shift);"
-            ),
-            _ => writeln!(body, "    {data}[ix] = x;"),
-        };
-    }
+    let body = match binding {
+        None => String::new(),
+        Some((binding, element)) if element.bytes() == 2 => put(binding, lane, &format!("f32_to_{element}(x)")),
+        Some((binding, _)) => format!("    {}[ix] = x;\n", binding.name),
+    };
     format!("fn store_{name}(ix: u32, x: Lane) {{\n{body}}}\n")
 }
 
@@ -75,4 +60,45 @@ pub(crate) fn readable(binding: Binding, element: ElementType, shape: &str) -> S
 /// A binding of a tensor's channels, one to a lane, with `fn load_NAME` and `fn store_NAME`.
 pub(crate) fn writable(binding: Binding, element: ElementType, shape: &str) -> String {
     readable(binding, element, shape) + &store(binding.name, Some((binding, element)), Lane::One)
+}
+
+/// `fn copy_NAME(from_ix: u32, ix: u32)`: what stays of one type keeps every bit, a NaN's payload too.
+pub(crate) fn copy(
+    name: &str,
+    input: Option<(Binding, ElementType)>,
+    output: Option<(Binding, ElementType)>,
+    lane: Lane,
+) -> String {
+    let body = match (input, output) {
+        (Some((from, element)), Some((to, same))) if element == same && element.bytes() == 2 => {
+            put(to, lane, &stored(from, lane, "from_ix"))
+        }
+        _ => format!("    store_{name}(ix, load_{name}(from_ix));\n"),
+    };
+    format!("fn copy_{name}(from_ix: u32, ix: u32) {{\n{body}}}\n")
+}
+
+/// The bits of 16-bit floats, as they are stored.
+fn stored(Binding { name: data, access, .. }: Binding, lane: Lane, ix: &str) -> String {
+    match (lane, access) {
+        (Lane::Four, _) => format!("{data}[{ix}]"),
+        (Lane::One, Access::ReadWrite) => {
+            format!("(atomicLoad(&{data}[{ix} / 2u]) >> (16u * ({ix} % 2u))) & 0xffffu")
+        }
+        (Lane::One, _) => format!("({data}[{ix} / 2u] >> (16u * ({ix} % 2u))) & 0xffffu"),
+    }
+}
+
+/// Statements that store the bits of 16-bit floats.
+fn put(Binding { name: data, .. }: Binding, lane: Lane, bits: &str) -> String {
+    match lane {
+        Lane::Four => format!("    {data}[ix] = {bits};\n"),
+        Lane::One => format!(
+            "    // The other half of the word may be another invocation's: each touches its own bits alone.\n    \
+             let shift = 16u * (ix % 2u);\n    \
+             let bits = {bits};\n    \
+             atomicAnd(&{data}[ix / 2u], ~(0xffffu << shift));\n    \
+             atomicOr(&{data}[ix / 2u], bits << shift);\n"
+        ),
+    }
 }

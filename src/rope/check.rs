@@ -55,7 +55,8 @@ impl Rotate {
         if needed.is_none_or(|needed| needed > channels) {
             let may_be =
                 format!("one whose heads hold the {} channels from {} on", 2 * rope.pairs(), rope.first_channel);
-            return Err(tensor("q", format!("{:?}", self.q.input.shape()), may_be));
+            let was = format!("{:?}, heads of {channels} channels", self.q.input.shape());
+            return Err(tensor("q", was, may_be));
         }
         for (name, operand) in self.operands() {
             let [b, t, heads, c] = operand.input.shape();

@@ -54,6 +54,27 @@ impl Rope {
         })
     }
 
+    /// The encoding of one layer of a model, for sequences of `seq_len` tokens in all; `None` for a layer that does not
+    /// rotate (NoPE).
+    ///
+    /// ```no_run
+    /// # fn engine(gpu: phasor::Gpu, config: &str) -> phasor::Result<()> {
+    /// let model = phasor::config::ModelRope::from_hugging_face(config)?;
+    /// let rope = phasor::Rope::for_layer(&gpu, model.layer(0)?, 8192)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`LayerRope::frequencies`](crate::config::LayerRope::frequencies) and [`Rope::new`].
+    #[cfg(feature = "config")]
+    pub fn for_layer(gpu: &Gpu, layer: &crate::config::LayerRope, seq_len: u32) -> Result<Option<Self>> {
+        if !layer.rotates {
+            return Ok(None);
+        }
+        let rope = Self::new(gpu, &layer.frequencies(seq_len)?, layer.pairing)?.with_axes(&layer.axes)?;
+        Ok(Some(rope.from_channel(layer.rotary.offset() as usize)))
+    }
+
     /// An encoding for keys in a cache that were rotated by one law and are to stand as if rotated by another: where
     /// LongRoPE crosses its threshold, or dynamic NTK's base has grown. Rotate by it at the keys' own positions.
     ///

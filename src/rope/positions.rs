@@ -79,14 +79,14 @@ impl Numbers<'_> {
         self.view.expect_usage(self.argument, wgpu::BufferUsages::STORAGE)?;
         let [batch, tokens, axes] = self.wanted;
         let [b, t, a, channels] = self.view.shape();
-        let fits = |n: usize, wanted: usize| n == wanted || (n == 1 && wanted > 0);
+        let fits = |n: usize, wanted: usize| n == wanted || n == 1;
         if fits(b, batch) && fits(t, tokens) && a == axes && channels == 1 {
             return Ok(());
         }
         Err(Error::Tensor {
             argument: self.argument.into(),
             was: format!("{:?}", self.view.shape()),
-            may_be: format!("[{batch} or 1, {tokens} or 1, {axes}, 1]"),
+            may_be: format!("[{batch}, {tokens}, {axes}, 1], where a 1 serves the whole batch or all tokens"),
         })
     }
 

@@ -233,7 +233,7 @@ impl Rotate {
             return Err(position("given beside a table that has a row for each token".into(), "left out".into()));
         }
         if (b != batch && b != 1) || t != tokens {
-            let may_be = format!("for [{batch} or 1, {tokens}]");
+            let may_be = format!("for [{batch}, {tokens}] or [1, {tokens}]");
             return Err(position(format!("those of a table for [{b}, {t}] tokens"), may_be));
         }
         let batch = if b == 1 { 0 } else { t as i32 };

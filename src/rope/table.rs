@@ -2,7 +2,7 @@
 
 use super::Rope;
 use super::positions::Numbers;
-use crate::gpu::{Dispatch, Prepared, Slot, View};
+use crate::gpu::{Dispatch, Prepared, Shader, Slot, View};
 use crate::kernels::grid::Limits;
 use crate::kernels::rope_table::{self, Rows};
 use crate::{ElementType, Error, Result};
@@ -31,6 +31,12 @@ impl RopeTable {
     /// Records the computation of the whole table. Once is enough, unless its positions come from a buffer that changed.
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
         self.fill.record(pass);
+    }
+
+    /// The shader that computes it: none for an empty table.
+    #[must_use]
+    pub fn shader(&self) -> Option<&Shader> {
+        self.fill.shaders().next()
     }
 
     /// The table as a tensor `[rows, 2, 1, pairs]`: cosines at index 0 of the second axis, sines at index 1.

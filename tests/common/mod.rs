@@ -1,4 +1,6 @@
-//! What the tests of every kernel share: one device, numbers to feed it, and values that other programs computed.
+//! What the tests of every kernel share: one device, numbers to feed it, and values that other programs computed. Each uses some of it.
+
+#![allow(dead_code)]
 
 use phasor::Gpu;
 use safetensors::SafeTensors;
@@ -50,6 +52,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// Any bits: as floats, of any size, infinite or NaN too.
+    pub fn bits(&mut self) -> u32 {
+        (self.next() >> 32) as u32
+    }
+
     /// From -2 to 2, and never so near to zero that a device which flushes denormal numbers would change it.
     pub fn value(&mut self) -> f32 {
         let magnitude = 2.0 - (self.next() >> 40) as f32 * (1.99 / (1 << 24) as f32);
@@ -81,10 +88,21 @@ impl Golden {
 
     /// An f32 tensor: shape and values.
     pub fn tensor(&self, name: &str) -> (Vec<usize>, Vec<f32>) {
+        let (shape, bytes) = self.bytes(name, safetensors::Dtype::F32);
+        let numbers = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        (shape, numbers.collect())
+    }
+
+    /// An f16 or bf16 tensor: shape and bits.
+    pub fn halves(&self, name: &str, dtype: safetensors::Dtype) -> (Vec<usize>, Vec<u16>) {
+        let (shape, bytes) = self.bytes(name, dtype);
+        (shape, bytes.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect())
+    }
+
+    fn bytes(&self, name: &str, dtype: safetensors::Dtype) -> (Vec<usize>, Vec<u8>) {
         let tensor = self.0.tensor(name).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(tensor.dtype(), safetensors::Dtype::F32, "{name}");
-        let numbers = tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        (tensor.shape().to_vec(), numbers.collect())
+        assert_eq!(tensor.dtype(), dtype, "{name}");
+        (tensor.shape().to_vec(), tensor.data().to_vec())
     }
 
     /// The names of all tensors that begin so.

@@ -4,9 +4,10 @@
 //! seen wherever it lands, and a stray read poisons what it goes into.
 
 use crate::common::Random;
-use phasor::frequencies::{Frequencies, Plain};
+use half::{bf16, f16};
+use phasor::frequencies::{Axes, Frequencies, Plain};
 use phasor::reference::rope_rotate;
-use phasor::{Direction, ElementType, Gpu, Layout, Pairing, Positions, Rope, Rotate, View};
+use phasor::{CacheRows, Direction, ElementType, Gpu, Layout, Pairing, Positions, Rope, Rotate, View};
 
 /// How far a cosine or sine may be off, before the attention factor.
 pub const ANGLE: f64 = 2e-7;
@@ -36,10 +37,14 @@ pub enum Memory {
     Mixed,
     /// Queries go where keys come from: one buffer holds keys and rotated queries.
     Crossed,
+    /// Queries in place, keys to rows of a cache that are named one by one, some of which do not exist.
+    CacheRows,
+    /// Queries from one buffer to another, keys to the rows of a cache from one on.
+    CacheRun,
 }
 
 impl Memory {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::InPlace,
         Self::Packed,
         Self::Copy,
@@ -48,7 +53,14 @@ impl Memory {
         Self::SharedInput,
         Self::Mixed,
         Self::Crossed,
+        Self::CacheRows,
+        Self::CacheRun,
     ];
+
+    /// Whether keys go to a cache.
+    fn caches(self) -> bool {
+        matches!(self, Self::CacheRows | Self::CacheRun)
+    }
 }
 
 /// The order of a tensor's axes in memory, and the gaps between them.
@@ -178,6 +190,10 @@ pub struct Case {
     pub origin: i32,
     /// Whether cosines and sines come from a table. Standings that are about tables always have one.
     pub table: bool,
+    /// How inputs are stored, and outputs where they have buffers of their own ([`Memory::Copy`]).
+    pub elements: [ElementType; 2],
+    /// Positions to a token. More than one need a position for each token.
+    pub axes: u8,
 }
 
 impl Default for Case {
@@ -199,6 +215,8 @@ impl Default for Case {
             standing: Standing::Start,
             origin: 1000,
             table: false,
+            elements: [ElementType::F32; 2],
+            axes: 1,
         }
     }
 }
@@ -215,11 +233,15 @@ struct Placed {
 struct Space {
     order: Order,
     sizes: Vec<usize>,
+    elements: Vec<ElementType>,
+    /// What the next buffer holds.
+    element: ElementType,
 }
 
 impl Space {
     fn buffer(&mut self) -> usize {
         self.sizes.push(self.order.margin());
+        self.elements.push(self.element);
         self.sizes.len() - 1
     }
 
@@ -238,24 +260,53 @@ impl Space {
     }
 }
 
-/// A NaN that names its place.
-fn mark(place: usize) -> u32 {
-    0x7fc0_0000 | (place as u32 & 0x3f_ffff)
+/// A NaN that names its place, as far as the element type has bits for it; widened to f32.
+fn mark(place: usize, element: ElementType) -> u32 {
+    let place = place as u32;
+    0x7fc0_0000
+        | match element {
+            ElementType::F16 => (place & 0x1ff) << 13,
+            ElementType::BF16 => (place & 0x3f) << 16,
+            _ => place & 0x3f_ffff,
+        }
+}
+
+/// The nearest number that an element type has.
+fn rounded(x: f32, element: ElementType) -> f32 {
+    match element {
+        ElementType::F16 => f16::from_f32(x).to_f32(),
+        ElementType::BF16 => bf16::from_f32(x).to_f32(),
+        _ => x,
+    }
+}
+
+/// How far a stored number may be from the one that was to be stored.
+///
+/// bf16 is rounded to the nearest. WGSL leaves it open in which direction f16 is rounded, and numbers below its normal
+/// ones may become zero.
+fn storage(value: f64, element: ElementType) -> f64 {
+    match element {
+        ElementType::F16 => value.abs() / f64::from(1 << 10) + f64::from(f16::MIN_POSITIVE),
+        ElementType::BF16 => value.abs() / f64::from(1 << 8),
+        _ => 0.0,
+    }
 }
 
 impl Case {
     /// Runs it and compares every element of every buffer; returns how many dispatches it took.
     pub fn run(&self, gpu: &Gpu) -> Result<usize, String> {
-        let (tensors, sizes) = self.place();
+        let (tensors, Space { sizes, elements, .. }) = self.place();
         let mut random = Random::new(7);
-        let mut before: Vec<Vec<u32>> = sizes.iter().map(|&size| (0..size).map(mark).collect()).collect();
+        let marks = |(&size, &element)| (0..size).map(|place| mark(place, element)).collect();
+        let mut before: Vec<Vec<u32>> = sizes.iter().zip(&elements).map(marks).collect();
         for tensor in &tensors {
             let (buffer, layout) = tensor.input;
-            layout.places().for_each(|place| before[buffer][place] = random.value().to_bits());
+            let mut value = || rounded(random.value(), elements[buffer]).to_bits();
+            layout.places().for_each(|place| before[buffer][place] = value());
         }
-        let expected = self.expected(&tensors, &before)?;
-        let (after, dispatches) =
-            self.on_device(gpu, &tensors, &before).map_err(|error| format!("{error}: {self:?}"))?;
+        let expected = self.expected(&tensors, &before, &elements)?;
+        let run = self.on_device(gpu, &tensors, &before, &elements);
+        let (after, dispatches) = run.map_err(|error| format!("{error}: {self:?}"))?;
         for (buffer, (after, expected)) in after.iter().zip(&expected).enumerate() {
             for (place, (&got, expected)) in after.iter().zip(expected).enumerate() {
                 if !expected.holds(got) {
@@ -274,14 +325,35 @@ impl Case {
         Frequencies::new(plain.inv_freq().to_vec(), self.attention_factor).unwrap()
     }
 
-    fn position(&self, b: usize, t: usize) -> i32 {
-        self.origin.wrapping_add(self.standing.beyond(b, t))
+    /// Where a token stands on an axis: on each one elsewhere.
+    fn position(&self, b: usize, t: usize, axis: u8) -> i32 {
+        self.origin.wrapping_add(self.standing.beyond(b, t)).wrapping_add(7 * i32::from(axis))
     }
 
-    /// The tensors' places, and the buffers' sizes.
-    fn place(&self) -> (Vec<Placed>, Vec<usize>) {
+    /// Which row of a cache a token goes to; to none, if there is no such row.
+    fn row(&self, b: usize, t: usize) -> i32 {
+        match self.memory {
+            // Backwards, but every fifth, in the two ways in which a row cannot exist.
+            Memory::CacheRows if (b + t) % 5 == 3 => [-1, self.cache_rows() as i32][b % 2],
+            Memory::CacheRows => (self.cache_rows() - 1 - t) as i32,
+            _ => (b + 1 + t) as i32,
+        }
+    }
+
+    fn cache_rows(&self) -> usize {
+        self.tokens + self.batch + 2
+    }
+
+    /// The axis of each pair, taking turns.
+    fn axes(&self) -> Axes {
+        Axes::new((0..self.rotary_dim / 2).map(|i| (i % usize::from(self.axes)) as u8).collect(), self.axes).unwrap()
+    }
+
+    /// The tensors' places, and the buffers.
+    fn place(&self) -> (Vec<Placed>, Space) {
         let shape = |heads| [self.batch, self.tokens, heads, self.channels];
-        let mut space = Space { order: self.order, sizes: Vec::new() };
+        let [element, output_element] = self.elements;
+        let mut space = Space { order: self.order, sizes: Vec::new(), elements: Vec::new(), element };
         let named: Vec<_> = [("q", self.q_heads)].into_iter().chain(self.k_heads.map(|heads| ("k", heads))).collect();
         let mut tensors: Vec<Placed> = Vec::new();
         match self.memory {
@@ -301,7 +373,18 @@ impl Case {
                 Placed { name, input: view, output: view }
             })),
             Memory::Copy => tensors.extend(named.iter().map(|&(name, heads)| {
-                let (input, output) = (space.put_alone(shape(heads)), space.put_alone(shape(heads)));
+                space.element = element;
+                let input = space.put_alone(shape(heads));
+                space.element = output_element;
+                Placed { name, input, output: space.put_alone(shape(heads)) }
+            })),
+            Memory::CacheRows | Memory::CacheRun => tensors.extend(named.iter().map(|&(name, heads)| {
+                let input = space.put_alone(shape(heads));
+                let output = match (name, self.memory) {
+                    ("k", _) => space.put_alone([self.batch, self.cache_rows(), heads, self.channels]),
+                    (_, Memory::CacheRows) => input,
+                    _ => space.put_alone(shape(heads)),
+                };
                 Placed { name, input, output }
             })),
             Memory::Arena => {
@@ -339,34 +422,46 @@ impl Case {
                 }));
             }
         }
-        (tensors, space.sizes)
+        (tensors, space)
     }
 
     /// What each element of each buffer must be afterwards: as it was, but for what turns.
-    fn expected(&self, tensors: &[Placed], before: &[Vec<u32>]) -> Result<Vec<Vec<Expected>>, String> {
+    fn expected(
+        &self,
+        tensors: &[Placed],
+        before: &[Vec<u32>],
+        elements: &[ElementType],
+    ) -> Result<Vec<Vec<Expected>>, String> {
         let mut expected: Vec<Vec<Expected>> =
             before.iter().map(|buffer| buffer.iter().map(|&bits| Expected::Same(bits)).collect()).collect();
-        let frequencies = self.frequencies();
-        let pairs = frequencies.pairs() as u32;
+        let pairs = self.rotary_dim as u32 / 2;
         let magnitude = self.direction.magnitude(self.attention_factor);
         for Placed { name, input: (from, input), output: (to, output) } in tensors.iter().copied() {
             let bits = &before[from];
-            let mut turned: Vec<f64> = bits.iter().map(|&bits| f32::from_bits(bits).into()).collect();
-            let position = |b, t| self.position(b, t);
-            rope_rotate(&mut turned, input, &frequencies, self.pairing, self.first_channel, self.direction, position)
-                .map_err(|error| format!("{name}: {error}"))?;
-            for (from, place) in input.places().zip(output.places()) {
-                expected[to][place] = Expected::Same(bits[from]);
-            }
-            let [batch, tokens, heads, _] = input.shape();
+            let turned = self.turned(bits, input).map_err(|error| format!("{name}: {error}"))?;
+            let [batch, tokens, heads, channels] = input.shape();
             for ((b, t), h) in grid(batch, tokens).flat_map(|row| (0..heads).map(move |h| (row, h))) {
+                // Where the token goes, if anywhere.
+                let row = if name == "k" && self.memory.caches() { self.row(b, t) } else { t as i32 };
+                let Some(row) = usize::try_from(row).ok().filter(|&row| row < output.shape()[1]) else { continue };
+                for channel in 0..channels {
+                    let same = bits[input.at([b, t, h, channel])];
+                    let value = f64::from(f32::from_bits(same));
+                    // Bit for bit where the types are the same, else rounded.
+                    expected[to][output.at([b, row, h, channel])] = match elements[from] == elements[to] {
+                        true => Expected::Same(same),
+                        false => Expected::Near(value, storage(value, elements[to])),
+                    };
+                }
                 for pair in 0..pairs {
                     let (first, second) = self.pairing.channels(pair, pairs);
-                    let at = [first, second].map(|channel| [b, t, h, self.first_channel + channel as usize]);
-                    let reach: f64 = at.iter().map(|&at| f64::from(f32::from_bits(bits[input.at(at)])).abs()).sum();
-                    for at in at {
-                        let value = turned[input.at(at)];
-                        expected[to][output.at(at)] = Expected::Near(value, magnitude * reach * ROTATION);
+                    let channels = [first, second].map(|channel| self.first_channel + channel as usize);
+                    let at = channels.map(|channel| input.at([b, t, h, channel]));
+                    let reach: f64 = at.iter().map(|&at| f64::from(f32::from_bits(bits[at])).abs()).sum();
+                    for (channel, at) in channels.into_iter().zip(at) {
+                        let tolerance = magnitude * reach * ROTATION;
+                        let tolerance = tolerance + storage(turned[at].abs() + tolerance, elements[to]);
+                        expected[to][output.at([b, row, h, channel])] = Expected::Near(turned[at], tolerance);
                     }
                 }
             }
@@ -374,17 +469,46 @@ impl Case {
         Ok(expected)
     }
 
-    fn on_device(&self, gpu: &Gpu, tensors: &[Placed], before: &[Vec<u32>]) -> phasor::Result<(Vec<Vec<u32>>, usize)> {
+    /// The reference's rotation, axis after axis: the pairs of the other axes have frequency 0, and the magnitude comes
+    /// with the first.
+    fn turned(&self, bits: &[u32], layout: Layout) -> phasor::Result<Vec<f64>> {
+        let mut turned: Vec<f64> = bits.iter().map(|&bits| f32::from_bits(bits).into()).collect();
+        let (frequencies, axes) = (self.frequencies(), self.axes());
+        for axis in 0..self.axes {
+            let of_axis = frequencies.inv_freq().iter().zip(axes.axis_of_pair());
+            let inv_freq = of_axis.map(|(&w, &of)| if of == axis { w } else { 0.0 }).collect();
+            let factor = if axis == 0 { self.attention_factor } else { 1.0 };
+            let frequencies = Frequencies::new(inv_freq, factor)?;
+            let position = |b, t| self.position(b, t, axis);
+            let (pairing, direction) = (self.pairing, self.direction);
+            rope_rotate(&mut turned, layout, &frequencies, pairing, self.first_channel, direction, position)?;
+        }
+        Ok(turned)
+    }
+
+    fn on_device(
+        &self,
+        gpu: &Gpu,
+        tensors: &[Placed],
+        before: &[Vec<u32>],
+        elements: &[ElementType],
+    ) -> phasor::Result<(Vec<Vec<u32>>, usize)> {
         let as_f32 = |bits: &[u32]| bits.iter().map(|&bits| f32::from_bits(bits)).collect::<Vec<_>>();
         let buffers: Vec<View> = before
             .iter()
-            .map(|bits| gpu.upload(&as_f32(bits), [1, 1, 1, bits.len()]))
+            .zip(elements)
+            .map(|(bits, &element)| gpu.upload_as(element, &as_f32(bits), [1, 1, 1, bits.len()]))
             .collect::<phasor::Result<_>>()?;
-        let view = |(buffer, layout): (usize, Layout)| View::new(buffers[buffer].buffer(), ElementType::F32, layout);
+        let view = |(buffer, layout): (usize, Layout)| View::new(buffers[buffer].buffer(), elements[buffer], layout);
         let rope = Rope::new(gpu, &self.frequencies(), self.pairing)?.from_channel(self.first_channel);
+        let rope = if self.axes > 1 { rope.with_axes(&self.axes())? } else { rope };
         let mut rotate = Rotate::into(&view(tensors[0].input)?, &view(tensors[0].output)?).direction(self.direction);
         if let Some(k) = tensors.get(1) {
-            rotate = rotate.and_into(&view(k.input)?, &view(k.output)?);
+            let (input, output) = (view(k.input)?, view(k.output)?);
+            rotate = match self.memory.caches() {
+                true => rotate.and_into_cache(&input, &output, self.rows(gpu)?),
+                false => rotate.and_into(&input, &output),
+            };
         }
         let positions = self.positions(gpu)?;
         let table = match (&positions, self.standing) {
@@ -411,6 +535,13 @@ impl Case {
         Ok((after.collect::<phasor::Result<_>>()?, prepared.dispatches()))
     }
 
+    fn rows(&self, gpu: &Gpu) -> phasor::Result<CacheRows> {
+        let tokens = if self.memory == Memory::CacheRows { self.tokens } else { 1 };
+        let list: Vec<i32> = grid(self.batch, tokens).map(|(b, t)| self.row(b, t)).collect();
+        let view = gpu.upload_positions(&list, [self.batch, tokens])?;
+        Ok(if self.memory == Memory::CacheRows { CacheRows::PerToken(view) } else { CacheRows::StartPerRow(view) })
+    }
+
     fn positions(&self, gpu: &Gpu) -> phasor::Result<Option<View>> {
         let shape = match self.standing {
             Standing::Start => return Ok(None),
@@ -419,11 +550,20 @@ impl Case {
             Standing::PerTokenShared | Standing::TableRowsShared => [1, self.tokens],
             Standing::PerToken | Standing::PerTokenSpread | Standing::TableRows => [self.batch, self.tokens],
         };
-        let list: Vec<i32> = grid(shape[0], shape[1]).map(|(b, t)| self.position(b, t)).collect();
+        // Memory goes [axes, batch, tokens], as Hugging Face has it; or is spread out, axes innermost.
+        let axes = usize::from(self.axes);
         if self.standing != Standing::PerTokenSpread {
-            return gpu.upload_positions(&list, shape).map(Some);
+            let of_axis = |axis| grid(shape[0], shape[1]).map(move |(b, t)| self.position(b, t, axis));
+            let list: Vec<i32> = (0..self.axes).flat_map(of_axis).collect();
+            let all = gpu.upload_positions(&list, [1, list.len()])?;
+            let strides = [shape[1], 1, shape[0] * shape[1], 0];
+            let layout = Layout::strided([shape[0], shape[1], axes, 1], strides, 0)?;
+            return View::new(all.buffer(), ElementType::I32, layout).map(Some);
         }
-        let layout = Layout::strided([shape[0], shape[1], 1, 1], [3 * shape[1] + 1, 3, 0, 0], 5)?;
+        let token = 3 * axes;
+        let strides = [token * shape[1] + 1, token, 2, 0];
+        let layout = Layout::strided([shape[0], shape[1], axes, 1], strides, 5)?;
+        let list = grid(shape[0], shape[1]).flat_map(|(b, t)| (0..self.axes).map(move |a| self.position(b, t, a)));
         let mut spread = vec![i32::MIN; layout.span().end + 2];
         layout.places().zip(list).for_each(|(place, position)| spread[place] = position);
         let all = gpu.upload_positions(&spread, [1, spread.len()])?;

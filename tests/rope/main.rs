@@ -6,9 +6,11 @@ mod case;
 #[path = "../common/mod.rs"]
 mod common;
 mod golden;
+mod halves;
 mod limits;
 mod matrix;
 mod properties;
+mod raw;
 mod recording;
 mod refusals;
 mod shapes;

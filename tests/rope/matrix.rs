@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Memory, Order, Standing};
 use crate::common::gpu;
-use phasor::{Direction, Pairing};
+use phasor::{Direction, ElementType, Pairing};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PAIRINGS: [Pairing; 2] = [Pairing::Interleaved, Pairing::HalfSplit];
@@ -106,6 +106,83 @@ fn every_head_dim() {
             for pairing in PAIRINGS {
                 for memory in [Memory::InPlace, Memory::Copy] {
                     cases.push(Case { channels, rotary_dim, first_channel, pairing, memory, ..Case::default() });
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
+
+/// Elements of 16 bits, in place, out of place, and from one type to another.
+#[test]
+fn every_element_type() {
+    use ElementType::{BF16, F16, F32};
+    let mut cases = Vec::new();
+    let same = [F16, BF16].map(|element| [element; 2]);
+    let converted = [[F32, F16], [F32, BF16], [F16, F32], [BF16, F32], [F16, BF16]];
+    for elements in same.into_iter().chain(converted) {
+        let memories = if elements[0] == elements[1] { Memory::ALL.to_vec() } else { vec![Memory::Copy] };
+        for memory in memories {
+            for order in [Order::TokensFirst, Order::OddGaps, Order::SpreadChannels, Order::HeadsFirst] {
+                for pairing in PAIRINGS {
+                    // With an odd number of channels, heads share words.
+                    for (channels, rotary_dim, first_channel) in [(16, 16, 0), (15, 6, 3)] {
+                        let case = Case { channels, rotary_dim, first_channel, ..Case::default() };
+                        cases.push(Case { elements, memory, order, pairing, ..case });
+                    }
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
+
+/// Heads with more lanes than a workgroup has invocations, the last workgroup not full: turning ones, and copied ones.
+#[test]
+fn heads_wider_than_a_workgroup() {
+    let mut cases = Vec::new();
+    for (channels, rotary_dim, first_channel) in [(700, 700, 0), (700, 2, 1), (2600, 2600, 0), (2600, 8, 4)] {
+        for pairing in PAIRINGS {
+            for memory in [Memory::InPlace, Memory::Copy] {
+                for table in [false, true] {
+                    let case = Case { channels, rotary_dim, first_channel, pairing, ..Case::default() };
+                    cases.push(Case { memory, table, ..case });
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
+
+/// Several positions to a token, from a buffer and from a table of them.
+#[test]
+fn every_number_of_axes() {
+    let mut cases = Vec::new();
+    for axes in [2, 3, 4] {
+        for standing in [Standing::PerToken, Standing::PerTokenShared, Standing::PerTokenSpread, Standing::TableRows] {
+            for order in [Order::TokensFirst, Order::OddGaps] {
+                for direction in DIRECTIONS {
+                    for (batch, tokens) in [(2, 3), (3, 1)] {
+                        cases.push(Case { axes, standing, order, direction, batch, tokens, ..Case::default() });
+                    }
+                }
+            }
+        }
+    }
+    run_all(&cases);
+}
+
+/// Rows of a cache, by where positions and angles come from, by batch and tokens.
+#[test]
+fn every_way_into_a_cache() {
+    let mut cases = Vec::new();
+    for memory in [Memory::CacheRows, Memory::CacheRun] {
+        for standing in Standing::ALL {
+            for table in [false, true] {
+                for order in [Order::TokensFirst, Order::HeadsFirst, Order::OddGaps] {
+                    for (batch, tokens) in [(1, 1), (3, 1), (2, 6)] {
+                        cases.push(Case { memory, standing, table, order, batch, tokens, ..Case::default() });
+                    }
                 }
             }
         }

@@ -2,8 +2,8 @@
 
 use crate::case::{Case, Memory};
 use crate::common::{gpu, gpu_with};
-use phasor::frequencies::{Frequencies, Plain};
-use phasor::{ElementType, Error, Gpu, Layout, Pairing, Positions, Rope, Rotate, View};
+use phasor::frequencies::{Axes, Frequencies, Plain};
+use phasor::{CacheRows, ElementType, Error, Gpu, Layout, Pairing, Positions, Rope, Rotate, View};
 
 /// The result is an error of this variant, and its message says these words.
 macro_rules! assert_refused {
@@ -98,9 +98,9 @@ fn tables() -> phasor::Result<()> {
     assert_refused!(rope.table_for(&floats), Tensor, "positions", "f32", "i32");
     let heads = gpu().upload_positions(&[0; 8], [1, 8])?;
     let heads = View::new(heads.buffer(), ElementType::I32, Layout::contiguous([1, 4, 2, 1])?)?;
-    assert_refused!(rope.table_for(&heads), Tensor, "positions", "[1, 4, 2, 1]", "[batch, tokens, 1, 1]");
-    let gaps = View::new(heads.buffer(), ElementType::I32, Layout::strided([1, 4, 1, 1], [0, 2, 0, 0], 0)?)?;
-    assert_refused!(rope.table_for(&gaps), Tensor, "positions", "[0, 2, 0, 0]", "without gaps");
+    assert_refused!(rope.table_for(&heads), Tensor, "positions", "[1, 4, 2, 1]", "[1, 4, 1, 1]");
+    let transposed = View::new(heads.buffer(), ElementType::I32, Layout::strided([2, 4, 1, 1], [1, 2, 0, 0], 0)?)?;
+    assert_refused!(rope.table_for(&transposed), Tensor, "positions", "[1, 2, 0, 0]", "rows follow each other");
     let unbindable = view(&buffer(gpu(), wgpu::BufferUsages::COPY_SRC), ElementType::I32, [1, 4, 1, 1])?;
     assert_refused!(rope.table_for(&unbindable), Usage, "positions", "COPY_SRC", "STORAGE");
     assert_works(gpu());
@@ -133,6 +133,9 @@ fn shapes_that_do_not_go_together() -> phasor::Result<()> {
     Ok(())
 }
 
+/// An argument's name, and the rotation that has a view in its place.
+type Put<'a> = (&'static str, Box<dyn Fn(&View) -> Rotate + 'a>);
+
 #[test]
 fn element_types_and_usages() -> phasor::Result<()> {
     let rope = rope()?;
@@ -142,7 +145,7 @@ fn element_types_and_usages() -> phasor::Result<()> {
     let integers = gpu().zeros(ElementType::I32, shape)?;
     let without = buffer(gpu(), wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST);
     let without = view(&without, ElementType::F32, shape)?;
-    let put: [(&str, Box<dyn Fn(&View) -> Rotate>); 5] = [
+    let put: [Put<'_>; 5] = [
         ("q", Box::new(Rotate::in_place)),
         ("q", Box::new(|bad| Rotate::into(bad, &q))),
         ("q.output", Box::new(|bad| Rotate::into(&q, bad))),
@@ -216,20 +219,76 @@ fn positions_of_the_wrong_kind() -> phasor::Result<()> {
     assert_refused!(prepare(Positions::PerToken(floats)), Tensor, "positions", "f32", "i32");
     let without = view(&buffer(gpu(), wgpu::BufferUsages::COPY_DST), ElementType::I32, [2, 3, 1, 1])?;
     assert_refused!(prepare(Positions::PerToken(without)), Usage, "positions", "COPY_DST", "STORAGE");
-    for shape in [[2, 2], [3, 3], [2, 1], [1, 1]] {
+    for shape in [[2, 2], [3, 3], [3, 1]] {
         let view = gpu().upload_positions(&[0; 9][..shape[0] * shape[1]], shape)?;
         let was = format!("{:?}", view.shape());
-        let may_be = "[2, 3, 1, 1] or [1, 3, 1, 1]";
+        let may_be = "[2, 3, 1, 1], where a 1";
         assert_refused!(prepare(Positions::PerToken(view)), Tensor, "positions", &was, may_be);
     }
     for shape in [[2, 3], [1, 3], [3, 1]] {
         let view = gpu().upload_positions(&[0; 9][..shape[0] * shape[1]], shape)?;
         let was = format!("{:?}", view.shape());
-        let may_be = "[2, 1, 1, 1] or [1, 1, 1, 1]";
+        let may_be = "[2, 1, 1, 1], where a 1";
         assert_refused!(prepare(Positions::StartPerRow(view)), Tensor, "positions", &was, may_be);
     }
     let written = View::new(q.buffer(), ElementType::I32, Layout::contiguous([2, 1, 1, 1])?)?;
     assert_refused!(prepare(Positions::StartPerRow(written)), Overlap, "positions", "q", "another buffer");
+    assert_works(gpu());
+    Ok(())
+}
+
+#[test]
+fn several_axes() -> phasor::Result<()> {
+    let axes = Axes::new(vec![0, 1, 2, 0], 3)?;
+    assert_refused!(rope()?.with_axes(&Axes::one(5)), Setting, "axes", "5 pairs", "4 pairs");
+    let rope = rope()?.with_axes(&axes)?;
+    let q = zeros([2, 3, 1, 8])?;
+    let prepare = |positions| rope.prepare(&Rotate::in_place(&q).positions(positions));
+    assert_refused!(prepare(Positions::Start(0)), Position, "positions", "one number", "3 numbers");
+    let one = gpu().upload_positions(&[0; 6], [2, 3])?;
+    assert_refused!(prepare(Positions::PerToken(one)), Tensor, "positions", "[2, 3, 1, 1]", "[2, 3, 3, 1]");
+    assert_refused!(rope.table(0, 3), Setting, "axes", "3", "table_for");
+    assert_works(gpu());
+    Ok(())
+}
+
+#[test]
+fn caches() -> phasor::Result<()> {
+    let rope = rope()?;
+    let (q, k, cache) = (zeros([2, 3, 4, 8])?, zeros([2, 3, 2, 8])?, zeros([2, 9, 2, 8])?);
+    let starts = gpu().upload_positions(&[0; 2], [2, 1])?;
+    let rows = || CacheRows::StartPerRow(starts.clone());
+    let into = |cache: &View, rows| Rotate::in_place(&q).and_into_cache(&k, cache, rows);
+    for shape in [[1, 9, 2, 8], [2, 9, 3, 8], [2, 9, 2, 16]] {
+        let was = format!("{shape:?}");
+        let rotate = into(&zeros(shape)?, rows());
+        assert_refused!(rope.prepare(&rotate), Tensor, "k.output", &was, "[2, any number of rows, 2, 8]");
+    }
+    for shape in [[3, 1], [2, 2]] {
+        let other = gpu().upload_positions(&[0; 4][..shape[0] * shape[1]], shape)?;
+        let was = format!("{:?}", other.shape());
+        let rotate = into(&cache, CacheRows::StartPerRow(other));
+        assert_refused!(rope.prepare(&rotate), Tensor, "rows", &was, "[2, 1, 1, 1]");
+    }
+    let floats = CacheRows::PerToken(zeros([2, 3, 1, 1])?);
+    assert_refused!(rope.prepare(&into(&cache, floats)), Tensor, "rows", "f32", "i32");
+    let written = CacheRows::StartPerRow(View::new(q.buffer(), ElementType::I32, starts.layout())?);
+    assert_refused!(rope.prepare(&into(&cache, written)), Overlap, "rows", "q", "another buffer");
+    let itself = Rotate::in_place(&q).and_into_cache(&k, &k, rows());
+    assert_refused!(rope.prepare(&itself), Overlap, "k: ", "k.output");
+    assert_eq!(rope.prepare(&into(&cache, rows()))?.dispatches(), 2, "in place and out of place");
+    assert_works(gpu());
+    Ok(())
+}
+
+#[test]
+fn types_and_laws_that_do_not_go_together() -> phasor::Result<()> {
+    let q = zeros([1, 2, 2, 8])?;
+    let halves = View::new(q.buffer(), ElementType::F16, Layout::contiguous([1, 2, 2, 8])?)?;
+    assert_refused!(rope()?.prepare(&Rotate::into(&q, &halves)), Tensor, "q.output", "f16", "f32");
+    assert_refused!(gpu().upload_as(ElementType::I32, &[0.0], [1; 4]), Tensor, "element", "i32", "f32, f16 or bf16");
+    let (from, to) = (Plain::new(1e4).frequencies(8)?, Plain::new(1e4).frequencies(6)?);
+    assert_refused!(Rope::between(gpu(), &from, &to, Pairing::HalfSplit), Setting, "to", "3 pairs", "4 pairs");
     assert_works(gpu());
     Ok(())
 }

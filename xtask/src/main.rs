@@ -42,14 +42,22 @@ fn main() -> ExitCode {
 
 /// The command's demo on this machine's GPU, or else on a software GPU.
 fn demo(arguments: &[String]) -> Result<(), String> {
-    setup::provide(&[Need::Loader, Need::Driver])?;
-    Command::new("cargo run --release -p phasor-demo -- demo").arguments(arguments).run()
+    on_best_gpu("cargo run --release -p phasor-demo -- demo", arguments)
 }
 
 /// The benchmarks of the library, in full; `cargo xtask test bench` only tries that each of them works.
 fn bench(arguments: &[String]) -> Result<(), String> {
+    on_best_gpu("cargo bench -p phasor", arguments)
+}
+
+fn on_best_gpu(line: &str, arguments: &[String]) -> Result<(), String> {
     setup::provide(&[Need::Loader, Need::Driver])?;
-    Command::new("cargo bench -p phasor").arguments(arguments).run()
+    let mut command = Command::new(line).arguments(arguments);
+    if std::env::var_os("XDG_RUNTIME_DIR").is_none() {
+        let (name, value) = vulkan::NO_DEVICE_SELECTION;
+        command = command.variable(name, value);
+    }
+    command.run()
 }
 
 fn help() -> String {

@@ -20,6 +20,10 @@ const SWIFTSHADER_MANIFESTS: [&str; 5] = [
     "/opt/google/chrome/vk_swiftshader_icd.json",
 ];
 
+/// Switches off Mesa's layer that puts the desktop's GPU first. Without a desktop it has nothing to go by, and only
+/// prints an error about `XDG_RUNTIME_DIR`.
+pub const NO_DEVICE_SELECTION: (&str, &str) = ("NODEVICE_SELECT", "1");
+
 /// The Vulkan loader's library, by which programs reach every driver.
 pub fn loader() -> Option<PathBuf> {
     let multiarch = format!("/usr/lib/{ARCH}-linux-gnu");

@@ -245,6 +245,7 @@ impl<'a> Model<'a> {
             | "mistral4"
             | "moonshine"
             | "moonshine_streaming"
+            | "openai_privacy_filter"
             | "roformer"
             | "youtu" => Pairing::Interleaved,
             _ => Pairing::HalfSplit,

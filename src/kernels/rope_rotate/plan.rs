@@ -193,9 +193,9 @@ struct Cut {
 }
 
 impl Cut {
-    /// From the lanes of a head and the rows, the numbers of heads, and how many of q an invocation should turn.
+    /// From the lanes of a head and the rows, the numbers of heads, and how many of either an invocation should turn.
     fn new([lanes, rows]: [usize; 2], [q_heads, k_heads]: [usize; 2], at_once: usize, limits: Limits) -> Self {
-        let groups = q_heads.div_ceil(at_once.max(1)).max(k_heads.div_ceil(LONGEST_LOOP)).max(1);
+        let groups = q_heads.max(k_heads).div_ceil(at_once).max(1);
         Self {
             q_group: q_heads.div_ceil(groups),
             k_group: k_heads.div_ceil(groups),

@@ -1,0 +1,9 @@
+//! One file for each subcommand: its options and what it does.
+
+pub mod bench;
+pub mod demo;
+pub mod info;
+pub mod rotate;
+pub mod shaders;
+pub mod tables;
+pub mod verify;

@@ -1,0 +1,59 @@
+//! What went wrong, and what to do next.
+
+use phasor::Error;
+use std::fmt;
+use std::path::Path;
+
+/// Ends the command with exit code 1.
+#[derive(Debug)]
+pub struct Failure {
+    what: String,
+    next: Vec<String>,
+}
+
+impl Failure {
+    /// Something that the command found out by itself.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), next: Vec::new() }
+    }
+
+    /// Adds something to do next.
+    #[must_use]
+    pub fn next(mut self, hint: impl Into<String>) -> Self {
+        self.next.push(hint.into());
+        self
+    }
+
+    /// A file that could not be read or written.
+    pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
+        Self::new(format!("{}: {problem}", path.display()))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let failure = Self::new(error.to_string());
+        match error {
+            Error::NoAdapter { .. } => failure
+                .next("`phasor info` lists the devices that there are")
+                .next("`phasor tables` and `phasor rotate` compute without one if you add --cpu"),
+            Error::DeviceLost { .. } | Error::Device { .. } => {
+                failure.next("try another device with --adapter; `phasor info` lists them")
+            }
+            Error::OutOfMemory { .. } => {
+                failure.next("try a smaller tensor, or a device with more memory (--adapter; `phasor info` lists them)")
+            }
+            Error::Limit { .. } => {
+                failure.next("`phasor info` shows the limits of each device; --adapter takes another")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", self.what)?;
+        self.next.iter().try_for_each(|next| writeln!(f, "  next: {next}"))
+    }
+}

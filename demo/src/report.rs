@@ -1,0 +1,49 @@
+//! Text for people: aligned columns and readable numbers.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+/// Columns side by side, without lines. Those in `right` hold numbers.
+pub fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>, right: &[usize]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    if !header.is_empty() {
+        table.set_header(header.to_vec());
+    }
+    table.add_rows(rows);
+    for &i in right {
+        if let Some(column) = table.column_mut(i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt() + "\n"
+}
+
+/// A number of bytes in the largest unit that keeps it above 1.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
+    let unit = (n.max(1).ilog2() / 10).min(3);
+    match unit {
+        0 => format!("{n} B"),
+        _ => format!("{:.1} {}", n as f64 / f64::from(1u32 << (10 * unit)), UNITS[unit as usize]),
+    }
+}
+
+/// A time in the unit that suits it.
+pub fn seconds(s: f64) -> String {
+    match s {
+        s if s < 1e-3 => format!("{:.1} us", s * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_suit_the_number() {
+        assert_eq!([0, 1023, 1024, 1 << 21, 3 << 30].map(bytes), ["0 B", "1023 B", "1.0 KiB", "2.0 MiB", "3.0 GiB"]);
+        assert_eq!([2e-6, 0.0125, 3.0].map(seconds), ["2.0 us", "12.50 ms", "3.00 s"]);
+    }
+}

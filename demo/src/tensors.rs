@@ -1,0 +1,156 @@
+//! Tensors in safetensors files: read with checks, written with the dtype they came with.
+
+use crate::failure::Failure;
+use half::{bf16, f16};
+use phasor::ElementType;
+use safetensors::{Dtype, SafeTensors, View};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// A file in memory.
+pub struct File {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl File {
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let bytes = std::fs::read(path).map_err(|e| Failure::file(path, e))?;
+        let file = Self { path: path.to_owned(), bytes };
+        file.parse().map(|_| ())?;
+        Ok(file)
+    }
+
+    fn parse(&self) -> Result<SafeTensors<'_>, Failure> {
+        SafeTensors::deserialize(&self.bytes)
+            .map_err(|e| Failure::file(&self.path, format!("was no whole safetensors file ({e})")))
+    }
+
+    /// What the file says beside its tensors.
+    pub fn metadata(&self) -> Option<HashMap<String, String>> {
+        SafeTensors::read_metadata(&self.bytes).ok().and_then(|(_, metadata)| metadata.metadata().clone())
+    }
+
+    /// The floating-point tensor of this name.
+    pub fn floats(&self, name: &str) -> Result<Floats, Failure> {
+        let tensors = self.parse()?;
+        self.find(&tensors, name)?.ok_or_else(|| {
+            let names = tensors.names();
+            let has = if names.is_empty() { "no tensor".to_owned() } else { names.join(", ") };
+            self.wrong(name, "missing", &format!("a tensor of that name (the file has {has})"))
+        })
+    }
+
+    /// The floating-point tensor of this name, if there is one.
+    pub fn floats_if_any(&self, name: &str) -> Result<Option<Floats>, Failure> {
+        self.find(&self.parse()?, name)
+    }
+
+    fn find(&self, tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Floats>, Failure> {
+        let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
+        let Some(values) = floats(tensor.dtype(), tensor.data()) else {
+            return Err(self.wrong(name, &tensor.dtype().to_string(), "F32, F16 or BF16"));
+        };
+        Ok(Some(Floats { dtype: tensor.dtype(), shape: tensor.shape().to_vec(), values }))
+    }
+
+    /// The integer tensor of this name, if there is one; each number must be within an i32.
+    pub fn integers_if_any(&self, name: &str) -> Result<Option<Integers>, Failure> {
+        let tensors = self.parse()?;
+        let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
+        let Some(wide) = integers(tensor.dtype(), tensor.data()) else {
+            return Err(self.wrong(name, &tensor.dtype().to_string(), "I32, I64 or U32"));
+        };
+        let narrow = |n: i64| {
+            i32::try_from(n).map_err(|_| self.wrong(name, &n.to_string(), &format!("{} to {}", i32::MIN, i32::MAX)))
+        };
+        let values = wide.into_iter().map(narrow).collect::<Result<_, _>>()?;
+        Ok(Some(Integers { shape: tensor.shape().to_vec(), values }))
+    }
+
+    /// The failure that a tensor of this file is.
+    pub fn wrong(&self, name: &str, was: &str, may_be: &str) -> Failure {
+        Failure::file(&self.path, format!("{name}: was {was}, may be {may_be}"))
+    }
+}
+
+/// A tensor of floating-point numbers, held in f32 and written as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Floats {
+    pub dtype: Dtype,
+    pub shape: Vec<usize>,
+    pub values: Vec<f32>,
+}
+
+/// A tensor of integers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Integers {
+    pub shape: Vec<usize>,
+    pub values: Vec<i32>,
+}
+
+impl Floats {
+    /// How a device stores it.
+    pub fn element(&self) -> ElementType {
+        match self.dtype {
+            Dtype::F16 => ElementType::F16,
+            Dtype::BF16 => ElementType::BF16,
+            _ => ElementType::F32,
+        }
+    }
+}
+
+impl View for &Floats {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let values = self.values.iter().copied();
+        match self.dtype {
+            Dtype::F16 => values.flat_map(|x| f16::from_f32(x).to_le_bytes()).collect(),
+            Dtype::BF16 => values.flat_map(|x| bf16::from_f32(x).to_le_bytes()).collect(),
+            _ => values.flat_map(f32::to_le_bytes).collect(),
+        }
+    }
+
+    fn data_len(&self) -> usize {
+        self.values.len() * self.dtype.bitsize() / 8
+    }
+}
+
+/// Writes tensors to a file.
+pub fn write(
+    path: &Path,
+    tensors: &[(&str, &Floats)],
+    metadata: Option<HashMap<String, String>>,
+) -> Result<(), Failure> {
+    safetensors::serialize_to_file(tensors.iter().copied(), metadata, path).map_err(|e| Failure::file(path, e))
+}
+
+fn floats(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
+    Some(match dtype {
+        Dtype::F32 => numbers(bytes, f32::from_le_bytes),
+        Dtype::F16 => numbers(bytes, |b| f16::from_le_bytes(b).to_f32()),
+        Dtype::BF16 => numbers(bytes, |b| bf16::from_le_bytes(b).to_f32()),
+        _ => return None,
+    })
+}
+
+fn integers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<i64>> {
+    Some(match dtype {
+        Dtype::I32 => numbers(bytes, |b| i32::from_le_bytes(b).into()),
+        Dtype::U32 => numbers(bytes, |b| u32::from_le_bytes(b).into()),
+        Dtype::I64 => numbers(bytes, i64::from_le_bytes),
+        _ => return None,
+    })
+}
+
+fn numbers<const N: usize, T>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> {
+    bytes.as_chunks().0.iter().map(|&chunk| read(chunk)).collect()
+}

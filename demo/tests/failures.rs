@@ -1,0 +1,166 @@
+//! What goes wrong says what it was, what it may be, and ends with a code other than 0.
+
+mod common;
+
+use common::{Scratch, Tensor, noise, refused, write};
+use safetensors::Dtype;
+
+const ROTATE: [&str; 7] = ["rotate", "in.safetensors", "out.safetensors", "--rope", "{}", "--pairing", "half-split"];
+
+#[test]
+fn settings_are_refused_by_name() {
+    let scratch = Scratch::new();
+    let tables = |rope, dim, words: &[&str]| {
+        for mode in ["--json", "--output=t"] {
+            let args = ["tables", "--rope", rope, "--head-dim", dim, mode];
+            let output = common::phasor(scratch.path(), &args);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success(), "{args:?}");
+            assert!(words.iter().all(|word| error.contains(word)), "{args:?}: {error}");
+        }
+    };
+    tables("nonsense", "64", &["--rope", "JSON"]);
+    tables("[1]", "64", &["object"]);
+    tables(r#"{"rope_type":"spiral"}"#, "64", &["rope_type", "spiral", "yarn"]);
+    tables(r#"{"rope_type":"linear"}"#, "64", &["factor", "missing"]);
+    tables(r#"{"rope_type":"linear","factor":0}"#, "64", &["factor", "was 0"]);
+    tables(r#"{"rope_theta":1}"#, "64", &["rope_theta"]);
+    tables("{}", "0", &["rotary_dim"]);
+    tables("{}", "7", &["rotary_dim", "even"]);
+    tables(r#"{"rope_type":"ntk_alpha","alpha":16}"#, "2", &["rotary_dim"]);
+}
+
+#[test]
+fn options_are_refused_with_usage() {
+    let scratch = Scratch::new();
+    let tables = ["tables", "--rope", "{}", "--head-dim", "8"];
+    refused(scratch.path(), &tables, 2, &["--json", "--output"]);
+    refused(scratch.path(), &[&tables[..], &["--json", "--output", "t"]].concat(), 2, &["cannot be used with"]);
+    refused(scratch.path(), &["rotate", "a", "b", "--rope", "{}"], 2, &["--pairing"]);
+    refused(
+        scratch.path(),
+        &["rotate", "a", "b", "--rope", "{}", "--pairing", "both"],
+        2,
+        &["interleaved", "half-split"],
+    );
+    refused(scratch.path(), &["nonsense"], 2, &["nonsense"]);
+}
+
+#[test]
+fn an_adapter_that_is_not_there_is_refused_with_those_that_are() {
+    let scratch = Scratch::new();
+    for command in ["demo", "info", "verify", "bench"] {
+        refused(scratch.path(), &[command, "--adapter", "no such"], 1, &["--adapter", "no such", "0 (", "phasor info"]);
+    }
+}
+
+#[test]
+fn impossible_sizes_are_refused_by_name() {
+    let scratch = Scratch::new();
+    for (option, value, word) in [
+        ("--tokens", "0", "tokens"),
+        ("--heads", "0", "heads"),
+        ("--kv-heads", "0", "kv-heads"),
+        ("--rounds", "0", "rounds"),
+        ("--head-dim", "12", "head-dim"),
+        ("--tokens", "65536", "tokens"),
+        ("--heads", "4294967295", "max_storage_buffer_binding_size"),
+    ] {
+        refused(scratch.path(), &["bench", option, value], 1, &[word, "may be"]);
+    }
+}
+
+/// The tensors of a file, and words of what is wrong with it.
+type Case<'a> = (&'a [(&'a str, &'a Tensor)], &'a [&'a str]);
+
+#[test]
+fn tensors_are_refused_by_name() {
+    let scratch = Scratch::new();
+    let good = Tensor::f32(&[2, 3, 4, 8], &noise(192));
+    let f32 = |shape: &[usize]| Tensor::f32(shape, &noise(shape.iter().product()));
+    let bytes = |dtype, shape: &[usize], n| Tensor::new(dtype, shape, vec![0; n]);
+    let cases: &[Case] = &[
+        (&[("k", &good)], &["q: was missing", "k"]),
+        (&[], &["q: was missing", "no tensor"]),
+        (&[("q", &f32(&[3, 4, 8]))], &["q: was [3, 4, 8]", "four axes"]),
+        (&[("q", &bytes(Dtype::I32, &[1, 1, 1, 2], 8))], &["q: was I32", "F32, F16 or BF16"]),
+        (&[("q", &bytes(Dtype::F64, &[1, 1, 1, 2], 16))], &["q: was F64"]),
+        (&[("q", &f32(&[1, 1, 1, 7]))], &["q: was heads of 7", "even"]),
+        (&[("q", &f32(&[1, 1, 1, 0]))], &["q: was heads of 0"]),
+        (&[("q", &good), ("k", &f32(&[2, 3, 1, 16]))], &["k: was [2, 3, 1, 16]", "8 channels"]),
+        (&[("q", &good), ("k", &f32(&[2, 4, 1, 8]))], &["k: was [2, 4, 1, 8]", "3 tokens", "--layout"]),
+        (&[("q", &good), ("k", &f32(&[2, 3, 8]))], &["k: was [2, 3, 8]"]),
+        (&[("q", &good), ("positions", &Tensor::i64(&[2, 2], &[0; 4]))], &["positions: was [2, 2]", "[2, 3]"]),
+        (&[("q", &good), ("positions", &Tensor::i64(&[6], &[0; 6]))], &["positions: was [6]"]),
+        (
+            &[("q", &good), ("positions", &Tensor::i64(&[2, 3], &[0, 0, 0, 0, 0, 1 << 31]))],
+            &["positions: was 2147483648"],
+        ),
+        (&[("q", &good), ("positions", &f32(&[2, 3]))], &["positions: was F32", "I32, I64 or U32"]),
+    ];
+    for (tensors, words) in cases {
+        write(&scratch.at("in.safetensors"), tensors);
+        for more in [&[][..], &["--cpu"]] {
+            refused(scratch.path(), &[&ROTATE[..], more].concat(), 1, &[&["in.safetensors"], *words].concat());
+        }
+        assert!(!scratch.at("out.safetensors").exists());
+    }
+}
+
+#[test]
+fn positions_past_the_end_of_i32_are_refused() {
+    let scratch = Scratch::new();
+    write(&scratch.at("in.safetensors"), &[("q", &Tensor::f32(&[1, 2, 1, 4], &noise(8)))]);
+    for more in [&[][..], &["--no-table"], &["--cpu"]] {
+        refused(
+            scratch.path(),
+            &[&ROTATE[..], &["--start", "2147483647"], more].concat(),
+            1,
+            &["2147483647", "may be"],
+        );
+    }
+    refused(scratch.path(), &[&ROTATE[..], &["--start", "2147483648"]].concat(), 2, &["--start"]);
+}
+
+#[test]
+fn axes_that_a_position_does_not_have_are_refused() {
+    let scratch = Scratch::new();
+    write(&scratch.at("in.safetensors"), &[("q", &Tensor::f32(&[1, 1, 1, 8], &noise(8)))]);
+    let args = ["rotate", "in.safetensors", "o", "--rope", r#"{"rope_type":"axial"}"#, "--pairing", "half-split"];
+    refused(scratch.path(), &args, 1, &["rope_type", "axial"]);
+}
+
+/// A file cut or altered at any place is refused or read, and never more than that.
+#[test]
+fn malformed_files_are_refused() {
+    let scratch = Scratch::new();
+    let path = scratch.at("in.safetensors");
+    write(&path, &[("q", &Tensor::f32(&[1, 1, 1, 4], &noise(4)))]);
+    let good = std::fs::read(&path).unwrap();
+    let args = [&ROTATE[..], &["--cpu"]].concat();
+    let mut files = vec![Vec::new(), b"hello".to_vec(), vec![0xff; 64], vec![0; 64]];
+    files.extend([1, 8, 9, good.len() / 2, good.len() - 1].map(|n| good[..n].to_vec()));
+    for bytes in files {
+        std::fs::write(&path, &bytes).unwrap();
+        refused(scratch.path(), &args, 1, &["in.safetensors", "safetensors file"]);
+    }
+    for i in (0..good.len()).step_by(5) {
+        let mut bytes = good.clone();
+        bytes[i] ^= 0x15;
+        std::fs::write(&path, &bytes).unwrap();
+        let output = common::phasor(scratch.path(), &args);
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 1)), "byte {i}: {code:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_or_written_are_named() {
+    let scratch = Scratch::new();
+    refused(scratch.path(), &ROTATE, 1, &["in.safetensors"]);
+    write(&scratch.at("in.safetensors"), &[("q", &Tensor::f32(&[1, 1, 1, 4], &noise(4)))]);
+    let args = ["rotate", "in.safetensors", "no/such/out", "--rope", "{}", "--pairing", "half-split", "--cpu"];
+    refused(scratch.path(), &args, 1, &["no/such/out"]);
+    std::fs::write(scratch.at("file"), "").unwrap();
+    refused(scratch.path(), &["shaders", "--emit", "file"], 1, &["file"]);
+}

@@ -1,0 +1,147 @@
+//! `phasor`, `info`, `verify`, `bench`, `shaders`: what they say to people and to programs.
+
+mod common;
+
+use common::{Scratch, json, well};
+use std::collections::BTreeSet;
+
+#[test]
+fn the_demo_runs_by_itself_and_says_what_to_try_next() {
+    let scratch = Scratch::new();
+    let text = well(scratch.path(), &[]);
+    for word in ["layer0.q", "layer15.k", "GB/s", "All is well", "phasor verify"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+}
+
+#[test]
+fn the_demo_compares_with_transformers_on_the_device_and_without() {
+    let scratch = Scratch::new();
+    let device = json(scratch.path(), &["demo", "--json"]);
+    assert_eq!(device["demo"]["passed"], true);
+    assert!(device["demo"]["device"]["name"].is_string());
+    assert!(device["bandwidth"]["operations"].as_array().is_some_and(|list| !list.is_empty()));
+    let cpu = json(scratch.path(), &["demo", "--cpu", "--json"]);
+    assert_eq!(cpu["demo"]["passed"], true);
+    assert!(cpu["demo"]["device"].is_null());
+    for report in [device, cpu] {
+        let tensors = report["demo"]["tensors"].as_array().unwrap().clone();
+        assert_eq!(tensors.len(), 4);
+        for tensor in tensors {
+            let [largest, off] = ["largest_value", "from_transformers"].map(|key| tensor[key].as_f64().unwrap());
+            // Something was rotated, and by something else than what it is compared with.
+            assert!(largest > 1.0 && off > 0.0 && off < 1e-4 * largest, "{tensor}");
+        }
+    }
+}
+
+#[test]
+fn without_an_adapter_the_demo_uses_the_cpu_and_says_how_to_get_one() {
+    // No driver is found in an empty place.
+    let scratch = Scratch::new();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_phasor"))
+        .env("VK_DRIVER_FILES", scratch.at("none.json"))
+        .env("VK_ICD_FILENAMES", scratch.at("none.json"))
+        .env("WGPU_BACKEND", "vulkan")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for word in ["no adapter was found", "mesa-vulkan-drivers", "All is well"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+}
+
+#[test]
+fn info_lists_the_adapter_that_is_used() {
+    let scratch = Scratch::new();
+    let got = json(scratch.path(), &["info", "--json"]);
+    let adapters = got["adapters"].as_array().unwrap();
+    let default: Vec<_> = adapters.iter().filter(|adapter| adapter["default"] == true).collect();
+    assert_eq!(default.len(), 1, "{got}");
+    let name = default[0]["device"]["name"].as_str().unwrap();
+    assert!(!default[0]["variants"]["Ok"].as_array().unwrap().is_empty());
+    let text = well(scratch.path(), &["info"]);
+    assert!(text.contains(name) && text.contains("max_storage_buffer_binding_size"), "{text}");
+    // A part of its name and its number name it too.
+    let index = default[0]["index"].to_string();
+    for adapter in [&name.to_uppercase(), &index] {
+        let demo = json(scratch.path(), &["--adapter", adapter, "demo", "--json"]);
+        assert_eq!(demo["demo"]["device"]["name"], name);
+    }
+}
+
+#[test]
+fn verify_reaches_every_shader_and_every_number_is_within_its_bound() {
+    let scratch = Scratch::new();
+    let got = json(scratch.path(), &["verify", "--json"]);
+    let report = &got["verification"];
+    assert_eq!(report["passed"], true, "{report}");
+    assert_eq!(report["not_reached"].as_array().unwrap().len(), 0, "{report}");
+    let unchecked = report["not_checked"].as_array().unwrap();
+    assert!(unchecked.iter().all(|kernel| !kernel.as_str().unwrap().starts_with("rope_")), "{report}");
+    for variant in report["variants"].as_array().unwrap() {
+        assert!(variant["largest_error"].as_f64().unwrap() > 0.0, "nothing is without rounding: {variant}");
+    }
+    assert!(well(scratch.path(), &["verify"]).contains("are within their bounds"));
+}
+
+#[test]
+fn bench_times_each_operation_beside_a_copy() {
+    let scratch = Scratch::new();
+    let sizes = ["--tokens", "16", "--heads", "4", "--kv-heads", "2", "--head-dim", "32", "--rounds", "3"];
+    let got = json(scratch.path(), &[&["bench", "--json"], &sizes[..]].concat());
+    assert!(got["date"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(got["version"], env!("CARGO_PKG_VERSION"));
+    let measured = &got["measurement"];
+    assert_eq!(measured["sizes"]["tokens"], 16);
+    assert_eq!(measured["rounds"], 3);
+    let operations = measured["operations"].as_array().unwrap();
+    let bytes = |name: &str| operations.iter().find(|o| o["name"] == name).unwrap()["bytes"].as_u64().unwrap();
+    // 16 tokens, 6 heads, 32 channels, read and written.
+    assert_eq!(bytes("rotation, half-split, no table"), 16 * 6 * 32 * 4 * 2);
+    assert_eq!(bytes("rotation, half-split, table"), 16 * 6 * 32 * 4 * 2 + 16 * 32 * 4);
+    for operation in operations {
+        let [minimum, median] = ["minimum", "median"].map(|key| operation["time"][key].as_f64().unwrap());
+        assert!(0.0 < minimum && minimum <= median, "{operation}");
+        assert!(operation["over_copy"].as_f64().unwrap() > 0.0);
+    }
+    assert!(well(scratch.path(), &[&["bench"], &sizes[..]].concat()).contains("rotation, interleaved, table"));
+}
+
+#[test]
+fn shaders_are_emitted_under_names_of_their_own() {
+    let scratch = Scratch::new();
+    let list = json(scratch.path(), &["shaders", "--json", "--emit", "deep/kernels"]);
+    let list = list.as_array().unwrap();
+    assert!(list.len() >= 20);
+    let names: BTreeSet<_> = list.iter().map(|shader| shader["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), list.len());
+    for shader in list {
+        let name = shader["name"].as_str().unwrap();
+        let text = std::fs::read_to_string(scratch.at(&format!("deep/kernels/{name}.wgsl"))).unwrap();
+        assert_eq!(text, shader["wgsl"].as_str().unwrap());
+        let beside = std::fs::read_to_string(scratch.at(&format!("deep/kernels/{name}.json"))).unwrap();
+        let beside: serde_json::Value = serde_json::from_str(&beside).unwrap();
+        for key in ["variant", "entry_point", "workgroup", "constants", "bindings"] {
+            assert_eq!(beside[key], shader[key], "{name}: {key}");
+        }
+        for binding in beside["bindings"].as_array().unwrap() {
+            assert!(text.contains(&format!("@binding({})", binding["binding"])), "{name}: {binding}");
+        }
+        for constant in beside["constants"].as_object().unwrap().keys() {
+            assert!(text.contains(&format!("override {constant}:")), "{name}: {constant}");
+        }
+    }
+}
+
+#[test]
+fn every_subcommand_has_help_with_examples() {
+    let scratch = Scratch::new();
+    for command in ["demo", "info", "tables", "rotate", "verify", "bench", "shaders"] {
+        let text = well(scratch.path(), &[command, "--help"]);
+        assert!(text.contains("Examples:") && text.contains(&format!("phasor {command}")), "{text}");
+    }
+    assert!(well(scratch.path(), &["--help"]).contains("--adapter"));
+    assert!(well(scratch.path(), &["--version"]).starts_with("phasor "));
+}
