@@ -13,10 +13,11 @@ use crate::kernels::{attention_decode, attention_rows, attention_tiles};
 /// How fused attention is cut into work for a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Schedule {
-    /// Workgroups take tiles of queries and go over tiles of keys, through workgroup memory: many queries on a GPU.
+    /// Workgroups take tiles of queries and go over tiles of keys, through workgroup memory: many queries on a GPU. On a
+    /// device that is a CPU, up to 4,096 keys.
     Tiles,
     /// Invocations take some queries each and go over keys one by one: many queries on a device that is a CPU. Up to
-    /// 30,000 keys.
+    /// 30,000 keys and positions together.
     Rows,
     /// Workgroups take a part of the keys each, and what they find is merged: few queries, so that all of the device has
     /// something to do. Memory for each pair of a query and a key.
@@ -31,10 +32,12 @@ impl Schedule {
     fn suitable(gpu: &Gpu, shape: &AttentionShape) -> Self {
         if shape.tokens <= Self::FEW_QUERIES {
             Self::Split
-        } else if gpu.is_software() && shape.keys <= attention_rows::MOST_KEYS {
+        } else if !gpu.is_software() {
+            Self::Tiles
+        } else if shape.keys + shape.positions <= attention_rows::MOST_KEYS {
             Self::Rows
         } else {
-            Self::Tiles
+            Self::Split
         }
     }
 }
@@ -115,7 +118,7 @@ impl Fused {
     fn steps(&self, gpu: &Gpu, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
         let job = self.job(shape, region, scratch)?;
         match self.schedule.unwrap_or_else(|| Schedule::suitable(gpu, shape)) {
-            Schedule::Tiles => Ok(attention_tiles::steps(&job)),
+            Schedule::Tiles => attention_tiles::steps(&job, gpu.is_software()),
             Schedule::Rows => Ok(vec![attention_rows::step(&job, gpu.has_subgroups())?]),
             Schedule::Split => attention_decode::steps(&job, region, scratch, gpu.is_software()),
         }

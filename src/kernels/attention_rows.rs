@@ -2,11 +2,11 @@
 
 mod unrolled;
 
-use super::fused::{Composition, GateKind, Job, Options, Split, examples};
+use super::fused::{Composition, GateKind, Job, Options, Split, examples, expect_keys};
 use super::modules::{self, Module};
 use super::step::Step;
+use crate::Result;
 use crate::gpu::Shader;
-use crate::{Error, Result};
 use unrolled::Unrolled;
 
 const KERNEL: Module = Module { name: "attention_rows", wgsl: include_str!("../../shaders/attention_rows.wgsl") };
@@ -17,8 +17,8 @@ const WORKGROUP: u32 = 8;
 /// Words of queries and sums to an invocation at most: what the caches next to a core hold of eight lanes.
 const WORDS: usize = 256;
 
-/// How many keys a row may have: a block of one key takes two iterations, of the 65,535 after which Mesa's llvmpipe ends
-/// an invocation's loops.
+/// How many keys and positions there may be: each takes up to two iterations, of the 65,535 after which Mesa's llvmpipe
+/// silently ends an invocation's loops.
 pub(crate) const MOST_KEYS: usize = 30_000;
 
 /// What makes one variant differ from another.
@@ -86,16 +86,9 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
 /// All of a job's queries in one dispatch.
 ///
 /// # Errors
-/// [`Error::Tensor`] for more than [`MOST_KEYS`] keys.
+/// [`Error::Tensor`](crate::Error::Tensor) for more than [`MOST_KEYS`] keys and positions.
 pub(crate) fn step(job: &Job, subgroups: bool) -> Result<Step> {
-    let keys = job.k.layout.shape()[1];
-    if keys > MOST_KEYS {
-        return Err(Error::Tensor {
-            argument: "k".into(),
-            was: format!("one of {keys} keys"),
-            may_be: format!("one of up to {MOST_KEYS} keys if it is scheduled by rows"),
-        });
-    }
+    expect_keys(job, MOST_KEYS, "rows")?;
     let (words, value_words) = job.words();
     let [batch, tokens, heads, _] = job.q.layout.shape();
     // Two fours read each key half as often, but take twice as long to compile.

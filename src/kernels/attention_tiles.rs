@@ -1,8 +1,9 @@
 //! `shaders/attention_tiles.wgsl`: attention of many queries on GPUs.
 
-use super::fused::{Composition, GateKind, Job, Options, Split, examples};
+use super::fused::{Composition, GateKind, Job, Options, Split, examples, expect_keys};
 use super::modules::{self, Module};
 use super::step::{Step, WORKGROUP};
+use crate::Result;
 use crate::gpu::Shader;
 
 const KERNEL: Module = Module { name: "attention_tiles", wgsl: include_str!("../../shaders/attention_tiles.wgsl") };
@@ -66,11 +67,21 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
     examples().map(|(options, gates, _)| Variant { options, gates, gates_see_bias: true }.shader())
 }
 
+/// How many keys and positions there may be on a device that is a CPU: a tile takes some hundred iterations, of the
+/// 65,535 after which Mesa's llvmpipe silently ends an invocation's loops.
+const MOST_KEYS_ON_CPU: usize = 4096;
+
 /// All of a job's queries.
-pub(crate) fn steps(job: &Job) -> Vec<Step> {
+///
+/// # Errors
+/// [`Error::Tensor`](crate::Error::Tensor) for more than [`MOST_KEYS_ON_CPU`] keys and positions there.
+pub(crate) fn steps(job: &Job, software: bool) -> Result<Vec<Step>> {
+    if software {
+        expect_keys(job, MOST_KEYS_ON_CPU, "tiles")?;
+    }
     let [batch, tokens, heads, value_channels] = job.output.layout.shape();
     let variant = Variant { options: job.options(), gates: job.gate_kind(), gates_see_bias: job.gates_see_bias() };
     let groups = [tokens.div_ceil(TILE_ROWS), heads, batch * value_channels.div_ceil(OUT_CHANNELS)];
     let tiles = job.step(variant.shader(), Split::default(), groups);
-    job.position_logits().into_iter().chain([tiles]).collect()
+    Ok(job.position_logits().into_iter().chain([tiles]).collect())
 }

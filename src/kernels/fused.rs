@@ -4,9 +4,9 @@ use super::cope_logits;
 use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step};
 use super::words;
-use crate::ElementType;
 use crate::attention::VisibleKeys;
 use crate::gpu::{Access, Binding, Shader};
+use crate::{ElementType, Error, Result};
 use bytemuck::{Pod, Zeroable};
 use std::f64::consts::LOG2_E;
 
@@ -223,6 +223,20 @@ pub(crate) fn examples() -> impl Iterator<Item = (Options, Option<GateKind>, boo
             (options(false, true, true, true), Some(GateKind::Keys), true),
             (sums, Some(GateKind::Values), false),
         ]
+    })
+}
+
+/// Refuses more keys and positions than a software driver's loops are good for.
+pub(crate) fn expect_keys(job: &Job, most: usize, schedule: &str) -> Result<()> {
+    let keys = job.k.layout.shape()[1];
+    let positions = job.cope.map_or(0, |cope| cope.embeddings.layout.shape()[3]);
+    if keys + positions <= most {
+        return Ok(());
+    }
+    Err(Error::Tensor {
+        argument: "k".into(),
+        was: format!("one of {keys} keys, with {positions} positions"),
+        may_be: format!("up to {most} of both together, scheduled by {schedule}, or a split schedule"),
     })
 }
 
