@@ -213,6 +213,7 @@ impl Layout {
 
     /// Whether each head's channels lie in words of four, whole ones and aligned. Not those of an empty tensor, whose
     /// binding may be shorter than a word.
+    #[cfg(feature = "gpu")]
     pub(crate) fn is_in_fours(&self) -> bool {
         let rows = self.strides.into_iter().zip(self.shape).take(3).filter(|&(_, extent)| extent > 1);
         let [.., channels] = self.shape;

@@ -33,9 +33,10 @@ fn row_of(task: Task, i: u32) -> Row {
     let row = min(task.first_row + i, params.tokens * params.group - 1u);
     let token = row / params.group;
     let head = task.key_head * params.group + row % params.group;
-    let exists = task.first_row + i == row && head >= params.first_head && head - params.first_head < params.heads;
-    let clamped = min(max(head, params.first_head) - params.first_head, params.heads - 1u);
-    return Row(token, clamped, exists, span(key_range(task.batch), token));
+    // Counted from the first head here: one before it wraps, to far beyond the last.
+    let here = head - params.first_head;
+    let exists = task.first_row + i == row && here < params.heads;
+    return Row(token, min(here, params.heads - 1u), exists, span(key_range(task.batch), token));
 }
 
 // Keys lie in fours.

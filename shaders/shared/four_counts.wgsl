@@ -31,18 +31,21 @@ fn count(rows: ptr<private, FourRows>, gates: vec4<f32>) {
     if (any(carries)) {
         (*rows).whole += vec4<u32>(carries);
         (*rows).below = select((*rows).below, (*rows).above, carries);
-        let next = (*rows).z + min((*rows).whole + 1u, vec4(params.last_position)) * params.z.channel;
-        if (carries.x) {
-            (*rows).above.x = z[next.x];
+        // Once the last position is above, it stays there.
+        let next = (*rows).whole + 1u;
+        let slides = carries & (next <= vec4(params.last_position));
+        let at = (*rows).z + next * params.z.channel;
+        if (slides.x) {
+            (*rows).above.x = z[at.x];
         }
-        if (carries.y) {
-            (*rows).above.y = z[next.y];
+        if (slides.y) {
+            (*rows).above.y = z[at.y];
         }
-        if (carries.z) {
-            (*rows).above.z = z[next.z];
+        if (slides.z) {
+            (*rows).above.z = z[at.z];
         }
-        if (carries.w) {
-            (*rows).above.w = z[next.w];
+        if (slides.w) {
+            (*rows).above.w = z[at.w];
         }
     }
 }

@@ -110,6 +110,12 @@ impl Fused {
     /// [`Error::Tensor`] for shapes and element types that do not go together, or too many keys; [`Error::Overlap`] where
     /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
     /// token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
+    ///
+    /// [`Error::Tensor`]: crate::Error::Tensor
+    /// [`Error::Overlap`]: crate::Error::Overlap
+    /// [`Error::Usage`]: crate::Error::Usage
+    /// [`Error::Limit`]: crate::Error::Limit
+    /// [`Error::OutOfMemory`]: crate::Error::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.operation.expect_ranges_apart(gpu)?;
         self.operation.prepare(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))

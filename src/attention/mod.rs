@@ -1,7 +1,8 @@
 //! Attention: what to attend to, and what stands beside queries, keys and values.
 //!
 //! [`Attention`] and what it is made of say *what* is wanted, whoever computes it: its tensors are views of a device's
-//! buffers for the kernels, or slices with a layout for the f64 reference.
+//! buffers for the kernels, or slices with a layout for the f64 reference. On a device [`Fused`] is the one to use, and
+//! [`Unfused`] the one to read.
 
 #[cfg(feature = "gpu")]
 mod fused;

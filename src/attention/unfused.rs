@@ -71,6 +71,12 @@ impl Unfused {
     /// [`Error::Tensor`] for shapes and element types that do not go together, or too many keys; [`Error::Overlap`] where
     /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
     /// token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
+    ///
+    /// [`Error::Tensor`]: crate::Error::Tensor
+    /// [`Error::Overlap`]: crate::Error::Overlap
+    /// [`Error::Usage`]: crate::Error::Usage
+    /// [`Error::Limit`]: crate::Error::Limit
+    /// [`Error::OutOfMemory`]: crate::Error::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.0.prepare(gpu, |shape, region, scratch| self.steps(shape, region, scratch))
     }

@@ -146,16 +146,21 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
     parts.filter(move |shader| names.insert(shader.name.clone()))
 }
 
+/// How many splits the keys make, and how many keys of a split an invocation takes: fours of keys, no more than needed.
+fn splits_and_run(keys: usize, software: bool) -> (usize, usize) {
+    let workgroup = WORKGROUP as usize;
+    let most = if software { RUN_ON_CPU } else { RUN_ON_GPU };
+    let run = keys.div_ceil(workgroup).next_multiple_of(4).clamp(4, most);
+    (keys.div_ceil(workgroup * run).max(1), run)
+}
+
 /// Scores, values and the merge of a job over a region.
 pub(crate) fn steps(job: &Job, region: &Region, scratch: &mut Scratch, software: bool) -> Result<Vec<Step>> {
     let [batch, tokens, heads, _] = job.q.layout.shape();
     let [_, keys, kv_heads, _] = job.k.layout.shape();
     let (_, words) = job.words();
     let variant = Variant::new(job);
-    let workgroup = WORKGROUP as usize;
-    let most = if software { RUN_ON_CPU } else { RUN_ON_GPU };
-    let run = keys.div_ceil(workgroup).next_multiple_of(4).clamp(4, most);
-    let splits = keys.div_ceil(workgroup * run).max(1);
+    let (splits, run) = splits_and_run(keys, software);
     let contextual = job.cope.is_some();
     let mut take = |wanted: bool, channels: usize| wanted.then(|| scratch.take(region.shape(channels))).transpose();
     let fours_of_keys = keys.next_multiple_of(4).max(4);
@@ -175,4 +180,23 @@ pub(crate) fn steps(job: &Job, region: &Region, scratch: &mut Scratch, software:
         job.step(variant.merge(), split, [tokens, heads, batch]),
     ];
     Ok(job.position_logits().into_iter().chain(parts).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_hold_all_keys_and_none_is_empty() {
+        for software in [false, true] {
+            for keys in [1, 63, 64, 65, 256, 257, 1024, 1025, 2300, 32_768, 1 << 20] {
+                let (splits, run) = splits_and_run(keys, software);
+                let split = run * WORKGROUP as usize;
+                assert!(splits * split >= keys && (splits - 1) * split < keys, "{keys}: {splits} of {split}");
+                assert!(run.is_multiple_of(4));
+            }
+            assert_eq!(splits_and_run(0, software), (1, 4));
+        }
+        assert_eq!(splits_and_run(32_768, true), (32, 16));
+    }
 }

@@ -1,4 +1,7 @@
-//! Tensors that are on the host and on the device at once, and how near the two must come.
+//! Tensors that are on the host and on the device at once, and how near the two must come. Each binary uses
+//! some of it.
+
+#![allow(dead_code)]
 
 use crate::common::{Golden, Random, gpu};
 use phasor::reference::Tensor;

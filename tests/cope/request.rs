@@ -1,4 +1,7 @@
-//! A request for attention with all that it may hold, on the host and on the device at once.
+//! A request for attention with all that it may hold, on the host and on the device at once. Each binary uses
+//! some of it.
+
+#![allow(dead_code)]
 
 use crate::case::{Both, assert_near, wide};
 use crate::common::{Random, gpu};

@@ -196,3 +196,21 @@ impl Unrolled {
         self.function(text, "gated_key(batch: u32, key: u32, lane: u32)", |lines| self.step(lines, true));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_for_one_text() {
+        let plain = Unrolled { fours: 2, words: 16, value_words: 16, gates: None, contextual_query: false };
+        let gates = [None, Some(GateKind::Logits), Some(GateKind::Keys), Some(GateKind::Values)];
+        let mut variants: Vec<_> = gates.map(|gates| Unrolled { gates, ..plain }).into();
+        variants.extend([1, 3].map(|fours| Unrolled { fours, ..plain }));
+        variants.push(Unrolled { words: 4, ..plain });
+        variants.push(Unrolled { gates: gates[1], contextual_query: true, ..plain });
+        let names: std::collections::HashSet<_> = variants.iter().map(Unrolled::name).collect();
+        let texts: std::collections::HashSet<_> = variants.iter().map(Unrolled::wgsl).collect();
+        assert_eq!((names.len(), texts.len()), (variants.len(), variants.len()));
+    }
+}
