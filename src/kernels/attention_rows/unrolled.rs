@@ -122,15 +122,15 @@ impl Unrolled {
     /// All rows take in one lane's key.
     fn step(&self, lines: &mut Vec<String>, gated: bool) {
         self.products(lines, "product", "k");
-        let gate = match self.gates {
-            Some(GateKind::Keys) => "gate",
-            Some(GateKind::Values) => "gate",
-            _ => "product",
+        let gate_words = match self.gates.filter(|_| gated) {
+            Some(GateKind::Keys) => Some("g"),
+            Some(GateKind::Values) => Some("v"),
+            Some(GateKind::Logits) | None => None,
         };
-        if gated && gate != "product" {
-            let words = if self.gates == Some(GateKind::Keys) { "g" } else { "v" };
-            self.products(lines, gate, words);
-        }
+        let gate = gate_words.map_or("product", |words| {
+            self.products(lines, "gate", words);
+            "gate"
+        });
         for f in 0..self.fours {
             lines.push(format!("let bias_{f} = biases(rows_{f}, batch, key);"));
             let seen = format!("seen(rows_{f}, batch, key)");
