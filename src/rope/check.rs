@@ -79,14 +79,19 @@ impl Rotate {
                 return Err(tensor(&format!("{name}.output"), operand.output.element().to_string(), may_be));
             }
         }
-        match &self.table {
-            Some(table) if table.pairs() != rope.pairs() => Err(tensor(
+        let Some(table) = &self.table else { return Ok(()) };
+        if !table.has_angles_of(rope) {
+            let was = "one of other frequencies or axes";
+            return Err(tensor(
                 "table",
-                format!("one of {} pairs", table.pairs()),
-                format!("one of {} pairs, as this encoding has", rope.pairs()),
-            )),
-            _ => Ok(()),
+                was.into(),
+                "one that this encoding made, or one of the same frequencies".into(),
+            ));
         }
+        if table.is_empty() && !self.q.input.layout().is_empty() {
+            return Err(tensor("table", "one without rows".into(), "one with a row for each token's position".into()));
+        }
+        Ok(())
     }
 
     /// Positions and rows of a cache, which the same dispatch reads.

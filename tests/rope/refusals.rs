@@ -169,7 +169,7 @@ fn views_that_meet() -> phasor::Result<()> {
     let all = zeros([1, 4, 8, 8])?;
     let heads = |range| all.heads(range);
     let one = heads(0..4)?;
-    let meets = "shares elements with";
+    let meets = "meets";
     let rotate = Rotate::in_place(&one).and_in_place(&one);
     assert_refused!(rope.prepare(&rotate), Overlap, "q: ", meets, " k,", "in place");
     let rotate = Rotate::in_place(&one).and_in_place(&heads(3..5)?);
