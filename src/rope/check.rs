@@ -33,14 +33,15 @@ impl Rotate {
         self.check_numbers(rope, &used)
     }
 
-    fn operands(&self) -> impl Iterator<Item = (&'static str, &Operand)> {
-        [("q", &self.q)].into_iter().chain(self.k.iter().map(|k| ("k", k)))
+    fn operands(&self) -> impl Iterator<Item = &Operand> {
+        [&self.q].into_iter().chain(&self.k)
     }
 
     /// All tensors, with those in place but once.
     fn used(&self) -> Vec<Used<'_>> {
         self.operands()
-            .flat_map(|(name, operand)| {
+            .flat_map(|operand| {
+                let name = operand.name;
                 let in_place = operand.is_in_place();
                 let input = Used { argument: name.into(), view: &operand.input, written: in_place };
                 let output = Used { argument: format!("{name}.output"), view: &operand.output, written: true };
@@ -56,12 +57,13 @@ impl Rotate {
             let may_be =
                 format!("one whose heads hold the {} channels from {} on", 2 * rope.pairs(), rope.first_channel);
             let was = format!("{:?}, heads of {channels} channels", self.q.input.shape());
-            return Err(tensor("q", was, may_be));
+            return Err(tensor(self.q.name, was, may_be));
         }
-        for (name, operand) in self.operands() {
+        for operand in self.operands() {
+            let name = operand.name;
             let [b, t, heads, c] = operand.input.shape();
             if [b, t, c] != [batch, tokens, channels] {
-                let may_be = format!("[{batch}, {tokens}, any number of heads, {channels}], as q is");
+                let may_be = format!("[{batch}, {tokens}, any number of heads, {channels}], as {} is", self.q.name);
                 return Err(tensor(name, format!("{:?}", operand.input.shape()), may_be));
             }
             let output = operand.output.shape();
@@ -100,7 +102,7 @@ impl Rotate {
                 may_be: format!("a view with {axes} numbers for each token, as the encoding has axes"),
             });
         }
-        let rows = self.operands().filter_map(|(_, operand)| Some(operand.rows.as_ref()?.numbers(self.rows())));
+        let rows = self.operands().filter_map(|operand| Some(operand.rows.as_ref()?.numbers(self.rows())));
         for numbers in positions.into_iter().chain(rows) {
             numbers.check()?;
             expect_unwritten(numbers.argument, numbers.view, used)?;
