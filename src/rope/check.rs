@@ -2,6 +2,7 @@
 
 use super::Rope;
 use super::rotate::{Operand, Rotate};
+use super::table::Serves;
 use crate::gpu::View;
 use crate::{Error, Result};
 
@@ -86,6 +87,12 @@ impl Rotate {
                 "table",
                 format!("one of {} pairs", table.pairs()),
                 format!("one of {} pairs, as this encoding has", rope.pairs()),
+            )),
+            // Its rows stand for a single position each.
+            Some(table) if rope.n_axes() > 1 && matches!(table.serves, Serves::Range(_)) => Err(tensor(
+                "table",
+                format!("one of a range of {} positions", table.view().shape()[0]),
+                format!("one made by Rope::table_for, as tokens have {} positions each", rope.n_axes()),
             )),
             _ => Ok(()),
         }
