@@ -3,9 +3,11 @@
 
 mod angles;
 mod axes;
+mod cache;
 mod case;
 #[path = "../common/mod.rs"]
 mod common;
+mod fused;
 mod golden;
 mod halves;
 mod laws;
