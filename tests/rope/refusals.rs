@@ -142,7 +142,8 @@ fn element_types_and_usages() -> phasor::Result<()> {
     let integers = gpu().zeros(ElementType::I32, shape)?;
     let without = buffer(gpu(), wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST);
     let without = view(&without, ElementType::F32, shape)?;
-    let put: [(&str, Box<dyn Fn(&View) -> Rotate>); 5] = [
+    type Put<'a> = Box<dyn Fn(&View) -> Rotate + 'a>;
+    let put: [(&str, Put<'_>); 5] = [
         ("q", Box::new(Rotate::in_place)),
         ("q", Box::new(|bad| Rotate::into(bad, &q))),
         ("q.output", Box::new(|bad| Rotate::into(&q, bad))),
