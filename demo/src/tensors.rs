@@ -124,13 +124,14 @@ impl View for &Floats {
     }
 }
 
-/// Writes tensors to a file.
+/// Writes tensors to a file, in place: what else the path may be, a device, a pipe or a link, stays what it is.
 pub fn write(
     path: &Path,
     tensors: &[(&str, &Floats)],
     metadata: Option<HashMap<String, String>>,
 ) -> Result<(), Failure> {
-    safetensors::serialize_to_file(tensors.iter().copied(), metadata, path).map_err(|e| Failure::file(path, e))
+    let bytes = safetensors::serialize(tensors.iter().copied(), metadata).map_err(|e| Failure::file(path, e))?;
+    std::fs::write(path, bytes).map_err(|e| Failure::file(path, e))
 }
 
 fn floats(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {

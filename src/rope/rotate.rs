@@ -25,6 +25,8 @@ pub struct Rotate {
 /// A tensor before and after; the same view for work in place.
 #[derive(Debug, Clone)]
 pub(super) struct Operand {
+    /// What the caller knows it by: `q` or `k`.
+    pub name: &'static str,
     pub input: View,
     pub output: View,
     /// Which rows of the output the tokens go to, if it is a cache.
@@ -39,12 +41,12 @@ impl Rotate {
 
     /// Queries, with their rotation written to another view of the same shape. Channels that do not turn are copied.
     pub fn into(q: &View, output: &View) -> Self {
-        Self::of(Operand { input: q.clone(), output: output.clone(), rows: None })
+        Self::of(Operand { name: "q", input: q.clone(), output: output.clone(), rows: None })
     }
 
     /// Keys alone, with their rotation written to rows of a cache `[batch, rows, heads, channels]`.
     pub fn into_cache(k: &View, cache: &View, rows: CacheRows) -> Self {
-        Self::of(Operand { input: k.clone(), output: cache.clone(), rows: Some(rows) })
+        Self::of(Operand { name: "k", input: k.clone(), output: cache.clone(), rows: Some(rows) })
     }
 
     fn of(q: Operand) -> Self {
@@ -58,13 +60,13 @@ impl Rotate {
 
     /// Keys too, in the same dispatch, with their rotation written to another view of the same shape.
     pub fn and_into(mut self, k: &View, output: &View) -> Self {
-        self.k = Some(Operand { input: k.clone(), output: output.clone(), rows: None });
+        self.k = Some(Operand { name: "k", input: k.clone(), output: output.clone(), rows: None });
         self
     }
 
     /// Keys too, with their rotation written to rows of a cache `[batch, rows, heads, channels]`.
     pub fn and_into_cache(mut self, k: &View, cache: &View, rows: CacheRows) -> Self {
-        self.k = Some(Operand { input: k.clone(), output: cache.clone(), rows: Some(rows) });
+        self.k = Some(Operand { name: "k", input: k.clone(), output: cache.clone(), rows: Some(rows) });
         self
     }
 
@@ -139,6 +141,7 @@ impl Rope {
         let cache = k.unwrap_or(q).rows.as_ref().map(|cache_rows| cache_rows.numbers(rows));
         let key = k.unwrap_or(q);
         let job = Job {
+            name: q.name,
             data,
             elements: Elements {
                 q: q.input.element(),

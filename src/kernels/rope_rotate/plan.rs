@@ -13,6 +13,8 @@ const LONGEST_LOOP: usize = 1 << 15;
 /// A rotation, told without buffers. All layouts have the same batch and tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
+    /// What the caller knows the first tensor by: keys may be alone.
+    pub name: &'static str,
     pub data: Data,
     pub elements: Elements,
     pub angles: Angles,
@@ -294,8 +296,22 @@ impl Planner {
             }
             None => {
                 self.limits.expect_groups("the channels of one head", part.groups[0])?;
-                self.limits.expect_binding(&format!("one head of {} in one token", largest.name()), bytes)
+                self.limits.expect_binding(&self.least(largest), bytes)
             }
+        }
+    }
+
+    /// What of a tensor a dispatch cannot do without.
+    fn least(&self, tensor: Tensor) -> String {
+        let name = match tensor {
+            Tensor::Q => self.job.name.into(),
+            Tensor::QOut => format!("{}.output", self.job.name),
+            other => other.name().into(),
+        };
+        // Which row of a cache a token goes to only the device knows.
+        match self.job.cached() == Some(tensor) {
+            true => format!("all rows of one head of {name}"),
+            false => format!("one head of {name} in one token"),
         }
     }
 
@@ -407,6 +423,7 @@ mod tests {
         let q = Layout::contiguous(shape).unwrap();
         let k = Layout::contiguous([shape[0], shape[1], k_heads, shape[3]]).unwrap();
         Job {
+            name: "q",
             data: Data::InPlace,
             elements: Elements::all(ElementType::F32),
             angles: Angles::Turns,
