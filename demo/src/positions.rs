@@ -8,21 +8,38 @@ use crate::tensors::File;
 pub enum Positions {
     /// Token `t` of every row stands at this plus `t`.
     Start(i32),
-    /// Each token has its own, `[batch, tokens]`.
-    Each(Vec<i32>),
+    /// Each token has its own, `[batch, tokens, axes]`.
+    Each {
+        /// The numbers, those of one token together.
+        numbers: Vec<i32>,
+        /// How many a token has: 1 for text.
+        axes: usize,
+    },
 }
 
 impl Positions {
-    /// The file's own `positions`, which win over `start`.
-    pub fn of(file: &File, start: i32, [batch, tokens]: [usize; 2]) -> Result<Self, Failure> {
+    /// The file's own `positions`, which win over `start`: one for each token, or one for each of its axes.
+    pub fn of(file: &File, start: i32, [batch, tokens]: [usize; 2], axes: usize) -> Result<Self, Failure> {
         match file.integers_if_any("positions")? {
-            Some((shape, numbers)) if shape == [batch, tokens] => Ok(Self::Each(numbers)),
-            Some((shape, _)) => Err(file.wrong(
-                "positions",
-                &format!("{shape:?}"),
-                &format!("[{batch}, {tokens}]: one number for each batch row and token of q"),
-            )),
             None => Ok(Self::Start(start)),
+            Some((shape, numbers)) if shape == [batch, tokens] => Ok(Self::Each { numbers, axes: 1 }),
+            Some((shape, numbers)) if shape == [batch, tokens, axes] => Ok(Self::Each { numbers, axes }),
+            Some((shape, _)) => {
+                let text = format!("[{batch}, {tokens}]: one number for each batch row and token of q");
+                let may_be = match axes {
+                    1 => text,
+                    _ => format!("{text}; or [{batch}, {tokens}, {axes}]: one for each of its axes"),
+                };
+                Err(file.wrong("positions", &format!("{shape:?}"), &may_be))
+            }
+        }
+    }
+
+    /// How many positions a token has.
+    pub fn axes(&self) -> usize {
+        match self {
+            Self::Start(_) => 1,
+            Self::Each { axes, .. } => *axes,
         }
     }
 
@@ -30,14 +47,14 @@ impl Positions {
     pub fn end(&self, tokens: usize) -> i64 {
         match self {
             Self::Start(start) => i64::from(*start).saturating_add(i64::try_from(tokens).unwrap_or(i64::MAX)),
-            Self::Each(numbers) => numbers.iter().max().map_or(0, |&last| i64::from(last) + 1),
+            Self::Each { numbers, .. } => numbers.iter().max().map_or(0, |&last| i64::from(last) + 1),
         }
     }
 
-    /// The position of each token, row after row.
-    pub fn list(&self, [batch, tokens]: [usize; 2]) -> Result<Vec<i32>, Failure> {
+    /// The position of each token on an axis, row after row.
+    pub fn list(&self, axis: usize, [batch, tokens]: [usize; 2]) -> Result<Vec<i32>, Failure> {
         match self {
-            Self::Each(numbers) => Ok(numbers.clone()),
+            Self::Each { numbers, axes } => Ok(numbers.iter().copied().skip(axis).step_by(*axes).collect()),
             Self::Start(start) => {
                 let row = range(*start, tokens)?;
                 Ok((0..batch).flat_map(|_| row.clone()).collect())
@@ -47,16 +64,16 @@ impl Positions {
 }
 
 /// `tokens` positions from `start` on, all within an i32.
-pub fn range(start: i32, tokens: usize) -> Result<std::ops::RangeInclusive<i32>, Failure> {
-    let last = i64::try_from(tokens).ok().and_then(|n| i64::from(start).checked_add(n - 1));
-    match last.and_then(|last| i32::try_from(last).ok()) {
-        // From start down to start - 1 is an empty range.
-        Some(last) => Ok(start..=last),
-        None if tokens == 0 => Ok(1..=0),
-        None => Err(Failure::new(format!(
-            "--start: was {start} with {tokens} tokens, may be at most {} for so many",
-            i64::from(i32::MAX) + 1 - tokens as i64
-        ))),
+pub fn range(start: i32, tokens: usize) -> Result<impl Iterator<Item = i32> + Clone, Failure> {
+    const END: i64 = i32::MAX as i64 + 1;
+    let start = i64::from(start);
+    let end = i64::try_from(tokens).ok().and_then(|n| start.checked_add(n));
+    match end.filter(|&end| end <= END) {
+        Some(end) => Ok((start..end).map(|position| position as i32)),
+        None => {
+            let most = i64::try_from(tokens).map_or(i64::MIN, |n| END - n);
+            Err(Failure::new(format!("--start: was {start} with {tokens} tokens, may be at most {most} for so many")))
+        }
     }
 }
 
