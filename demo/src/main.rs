@@ -3,11 +3,16 @@
 mod adapter;
 mod cli;
 mod commands;
+mod encoding;
+mod explain;
 mod failure;
+mod gguf;
+mod model;
 mod outcome;
 mod positions;
 mod progress;
 mod report;
+mod rope_args;
 mod tensors;
 
 use clap::Parser;

@@ -292,7 +292,7 @@ fn caches() -> phasor::Result<()> {
     assert_refused!(rope.prepare(&into(&cache, floats)), Tensor, "rows", "f32", "i32");
     let written = CacheRows::StartPerRow(View::new(q.buffer(), ElementType::I32, starts.layout())?);
     assert_refused!(rope.prepare(&into(&cache, written)), Overlap, "rows", "q", "another buffer");
-    let written = CacheRows::PerToken(View::new(cache.buffer(), ElementType::I32, starts.layout())?);
+    let written = CacheRows::StartPerRow(View::new(cache.buffer(), ElementType::I32, starts.layout())?);
     assert_refused!(rope.prepare(&into(&cache, written)), Overlap, "rows", "k.output", "another buffer");
     let read = CacheRows::StartPerRow(View::new(k.buffer(), ElementType::I32, starts.layout())?);
     assert_eq!(rope.prepare(&into(&cache, read))?.dispatches(), 2, "what is only read may be shared");
