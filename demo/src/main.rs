@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     match cli.run().and_then(outcome::Outcome::print) {
         Ok(code) => code,
         Err(failure) => {
-            eprint!("{failure}");
+            failure::say(failure.to_string().trim_end());
             ExitCode::FAILURE
         }
     }

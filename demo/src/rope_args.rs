@@ -1,7 +1,7 @@
 //! The options that say which rope is meant, for every subcommand that turns something.
 
 use crate::encoding::Encoding;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::model::{Model, ModelFile};
 use clap::Args;
 use phasor::config::Spec;
@@ -76,6 +76,6 @@ impl RopeArgs {
 
 fn warn(of: &str, warnings: &[String]) {
     for warning in warnings {
-        eprintln!("warning: {of}: {warning}");
+        failure::say(&format!("warning: {of}: {warning}"));
     }
 }

@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use half::{bf16, f16};
 use phasor::ElementType;
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors, View};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A tensor of integers: its shape and its numbers.
@@ -30,9 +30,20 @@ impl File {
             .map_err(|e| Failure::file(&self.path, format!("was no whole safetensors file ({e})")))
     }
 
-    /// What the file says beside its tensors.
-    pub fn metadata(&self) -> Option<HashMap<String, String>> {
-        SafeTensors::read_metadata(&self.bytes).ok().and_then(|(_, metadata)| metadata.metadata().clone())
+    /// Writes a file with all that this one has, some of its tensors replaced.
+    pub fn write_with(&self, path: &Path, replaced: &[(&str, &Floats)]) -> Result<(), Failure> {
+        let old = self.parse()?;
+        let mut tensors = Vec::new();
+        for (name, tensor) in old.tensors() {
+            let new = replaced.iter().find(|(replaced, _)| *replaced == name);
+            let view = match new {
+                Some((_, floats)) => TensorView::new(floats.dtype, floats.shape.clone(), &floats.bytes),
+                None => TensorView::new(tensor.dtype(), tensor.shape().to_vec(), tensor.data()),
+            };
+            tensors.push((name, view.map_err(|e| Failure::file(path, e))?));
+        }
+        let metadata = SafeTensors::read_metadata(&self.bytes).ok().and_then(|(_, read)| read.metadata().clone());
+        save(path, safetensors::serialize(tensors, metadata))
     }
 
     /// The floating-point tensor of this name.
@@ -160,13 +171,13 @@ fn tie_broken(x: f64) -> f64 {
 }
 
 /// Writes tensors to a file.
-pub fn write(
-    path: &Path,
-    tensors: &[(&str, &Floats)],
-    metadata: Option<HashMap<String, String>>,
-) -> Result<(), Failure> {
-    let bytes = safetensors::serialize(tensors.iter().copied(), metadata).map_err(|e| Failure::file(path, e))?;
-    std::fs::write(path, bytes).map_err(|e| Failure::file(path, e))
+pub fn write(path: &Path, tensors: &[(&str, &Floats)]) -> Result<(), Failure> {
+    save(path, safetensors::serialize(tensors.iter().copied(), None))
+}
+
+/// Writes in place: what else the path may be, a device, a pipe or a link, stays what it is.
+fn save(path: &Path, bytes: Result<Vec<u8>, safetensors::SafeTensorError>) -> Result<(), Failure> {
+    std::fs::write(path, bytes.map_err(|e| Failure::file(path, e))?).map_err(|e| Failure::file(path, e))
 }
 
 fn integers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<i64>> {

@@ -1,11 +1,11 @@
 //! `phasor rotate`: queries and keys of a file, rotated into another.
 
 use crate::encoding::Encoding;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::outcome::Outcome;
 use crate::positions::Positions;
 use crate::rope_args::{Named, RopeArgs};
-use crate::tensors::{self, File, Floats};
+use crate::tensors::{File, Floats};
 use crate::{adapter, report};
 use clap::{Args, ValueEnum};
 use phasor::frequencies::{Frequencies, Law};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Rotate the queries and keys of a safetensors file
 ///
 /// Reads the tensor `q` and, if it is there, `k` (F32, F16 or BF16, each its own; four axes; the same batch, tokens and
-/// channels), and writes their rotations under the same names, shapes and types. Arithmetic is f32 on a device and f64
+/// channels), and writes their rotations under the same names, shapes and types; all else in the file is written as it was. Arithmetic is f32 on a device and f64
 /// with --cpu; both round once, to the tensor's type.
 ///
 /// An integer tensor `positions` [batch, tokens] in the file says where each token stands and wins over --start. Where
@@ -149,7 +149,7 @@ impl Rotate {
             Some(gpu.info().name.clone())
         };
         let named: Vec<_> = operands.iter().map(|operand| (operand.name, &operand.tensor)).collect();
-        tensors::write(&self.output, &named, file.metadata())?;
+        file.write_with(&self.output, &named)?;
         Ok(Outcome::text(self.told(&operands, &turn, by)))
     }
 
@@ -172,7 +172,7 @@ impl Rotate {
         if let (Some(asked), Some(own)) = (asked, encoding.pairing)
             && asked != own
         {
-            eprintln!("note: pairs are {asked}, as --pairing says, where the model's file has them {own}");
+            failure::say(&format!("note: pairs are {asked}, as --pairing says, where the model's file has them {own}"));
         }
         asked.or(encoding.pairing).unwrap_or(Pairing::HalfSplit)
     }
@@ -210,7 +210,7 @@ impl Rotate {
             _ => turn.encoding.by_axis(&turn.frequencies)?,
         };
         let first_channel = turn.encoding.rotary.offset() as usize;
-        for operand in operands {
+        for operand in operands.iter_mut().filter(|operand| !operand.layout.is_empty()) {
             let [batch, tokens, ..] = operand.layout.shape();
             let mut wide: Vec<f64> = operand.tensor.values().into_iter().map(f64::from).collect();
             for (axis, frequencies) in passes.iter().enumerate() {
@@ -232,6 +232,9 @@ impl Rotate {
     }
 
     fn on_device(&self, gpu: &Gpu, operands: &mut [Operand], turn: &Turn) -> Result<(), Failure> {
+        if operands.iter().all(|operand| operand.layout.is_empty()) {
+            return Ok(());
+        }
         // Flat views move the bytes as they lie in the file; the others are what the kernel sees.
         let flat: Vec<View> = operands
             .iter()

@@ -97,7 +97,7 @@ impl Tables {
         };
         let shape = vec![self.tokens as usize, frequencies.pairs()];
         let tensor = |values| Floats::new(Dtype::F32, shape.clone(), values);
-        tensors::write(path, &[("cos", &tensor(cos)), ("sin", &tensor(sin))], None)?;
+        tensors::write(path, &[("cos", &tensor(cos)), ("sin", &tensor(sin))])?;
         Ok(Outcome::text(format!("wrote cos and sin, {shape:?}, to {} (computed on {by})\n", path.display())))
     }
 
