@@ -203,3 +203,23 @@ fn partial_rotary_leaves_the_other_channels() {
         assert!(before[..4].iter().zip(after).all(|(a, b)| a != b));
     }
 }
+
+/// What a file has beside queries and keys stays in it: by its positions the inverse finds the way back.
+#[test]
+fn the_inverse_of_a_file_with_positions_undoes_it_in_place() {
+    let scratch = Scratch::new();
+    let q = Tensor::f32(&[1, 2, 1, 8], &noise(16));
+    let positions = Tensor { dtype: Dtype::I32, shape: vec![1, 2], bytes: [10i32, 20].map(i32::to_le_bytes).concat() };
+    write(
+        &scratch.at("in.safetensors"),
+        &[("q", &q), ("positions", &positions), ("other", &Tensor::f32(&[3], &noise(3)))],
+    );
+    for inverse in [&[][..], &["--inverse"]] {
+        let args = ["rotate", "in.safetensors", "in.safetensors", "--rope", PLAIN, "--pairing", "half-split"];
+        well(scratch.path(), &[&args[..], inverse].concat());
+        assert_eq!(read(&scratch.at("in.safetensors"), "positions").bytes, positions.bytes);
+        assert_eq!(read(&scratch.at("in.safetensors"), "other").shape, [3]);
+    }
+    let bound = 2.0 * rotation_bound(largest(&q.values()), 1.0);
+    assert_close(&read(&scratch.at("in.safetensors"), "q").values(), &q.values(), bound);
+}

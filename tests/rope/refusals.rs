@@ -454,3 +454,35 @@ fn a_refusal_spoils_nothing() -> phasor::Result<()> {
     assert_eq!(Case { memory: Memory::Arena, ..Case::default() }.run(gpu()), Ok(1));
     Ok(())
 }
+
+/// Its rows would turn by angles that nobody asked for.
+#[test]
+fn tables_of_other_encodings() -> phasor::Result<()> {
+    let rope = rope()?;
+    let q = zeros([1, 2, 1, 8])?;
+    let other = Rope::new(gpu(), &Plain::new(5e5).frequencies(8)?, Pairing::HalfSplit)?;
+    let rotate = Rotate::in_place(&q).from_table(&other.table(0, 2)?);
+    assert_refused!(rope.prepare(&rotate), Tensor, "table", "other frequencies", "this encoding made");
+    // The pairing says how channels are read, not how far they turn.
+    let same = Rope::new(gpu(), rope.frequencies(), Pairing::Interleaved)?;
+    assert_eq!(rope.prepare(&Rotate::in_place(&q).from_table(&same.table(0, 2)?))?.dispatches(), 1);
+    let positions = gpu().upload_positions(&[0, 1], [1, 2])?;
+    let rotate = Rotate::in_place(&q).positions(Positions::PerToken(positions)).from_table(&rope.table(0, 0)?);
+    assert_refused!(rope.prepare(&rotate), Tensor, "table", "without rows");
+    Ok(())
+}
+
+/// Several tokens in one row would be a race.
+#[test]
+fn a_row_of_a_cache_that_serves_several_tokens() -> phasor::Result<()> {
+    let (k, cache) = (zeros([1, 3, 1, 8])?, zeros([1, 5, 1, 8])?);
+    let rows = CacheRows::PerToken(gpu().upload_positions(&[2], [1, 1])?);
+    assert_refused!(
+        rope()?.prepare(&Rotate::into_cache(&k, &cache, rows)),
+        Tensor,
+        "rows",
+        "[1, 1, 1, 1]",
+        "[1, 3, 1, 1]"
+    );
+    Ok(())
+}
