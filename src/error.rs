@@ -107,7 +107,7 @@ impl fmt::Display for Error {
             | Self::Position { argument: name, was, may_be }
             | Self::Limit { limit: name, was, may_be } => write!(f, "{name}: was {was}, may be {may_be}"),
             Self::Overlap { argument, other, may_be } => {
-                write!(f, "{argument}: shares elements with {other}, may be {may_be}")
+                write!(f, "{argument}: meets {other}, may be {may_be}")
             }
             Self::NoAdapter { reason } => write!(f, "no adapter to compute on: {reason}"),
             Self::DeviceLost { reason } => write!(f, "the device is lost: {reason}"),

@@ -179,7 +179,13 @@ impl Layout {
         if self.is_empty() { self.offset..self.offset } else { self.offset..self.offset + self.reach() + 1 }
     }
 
-    /// Whether two indices name the same element, so that writing here would be a race.
+    /// Whether both name the same elements by the same indices. Strides of axes of one index do not matter.
+    pub(crate) fn is_same_places(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.offset == other.offset && self.axes().eq(other.axes())
+    }
+
+    /// Whether two indices may name the same element, so that writing here would be a race. Exact for axes that nest,
+    /// as those of slices of a tensor do; elsewhere it errs towards `true`.
     #[must_use]
     pub fn repeats_elements(&self) -> bool {
         if self.is_empty() {

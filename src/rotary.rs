@@ -3,6 +3,7 @@
 //! A pair `(x0, x1)` at angle `t` becomes `(x0 cos t - x1 sin t, x0 sin t + x1 cos t)`. These settings say nothing about
 //! how fast a pair turns: that is a scaling law's part (see [`frequencies`](crate::frequencies)).
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::{Error, Result};
@@ -22,6 +23,15 @@ pub enum Pairing {
 }
 
 impl Pairing {
+    /// The name: `interleaved` or `half-split`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interleaved => "interleaved",
+            Self::HalfSplit => "half-split",
+        }
+    }
+
     /// The two channels of pair `i` of `pairs`, counted from the first channel that turns.
     #[must_use]
     pub fn channels(self, i: u32, pairs: u32) -> (u32, u32) {
@@ -29,6 +39,12 @@ impl Pairing {
             Self::Interleaved => (2 * i, 2 * i + 1),
             Self::HalfSplit => (i, i + pairs),
         }
+    }
+}
+
+impl fmt::Display for Pairing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

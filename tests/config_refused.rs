@@ -186,3 +186,13 @@ fn specs() {
     let dynamic = json!({"rope_type": "dynamic", "factor": 2, "max_position_embeddings": 4096});
     assert!(spec(dynamic).unwrap().law().depends_on_length());
 }
+
+/// Its inner object would be one of many keys that change nothing, and the law the plain one.
+#[test]
+fn a_whole_config_where_settings_belong() {
+    for key in ["rope_scaling", "rope_parameters"] {
+        let text = json!({"rope_theta": 5e5, key: {"rope_type": "llama3"}}).to_string();
+        let error = phasor::config::Spec::parse(&text).expect_err("this is no rope's settings").to_string();
+        assert!(error.starts_with(key) && error.contains("config.json"), "{error}");
+    }
+}

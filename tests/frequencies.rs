@@ -170,7 +170,9 @@ fn impossible_settings_are_refused_by_name() {
     }
 
     assert_refused(Frequencies::new(vec![1.0, f64::NAN], 1.0), "inv_freq[1]");
-    assert_refused(Frequencies::new(vec![1.0], 0.0), "attention_factor");
+    for factor in [0.0, -1.0, 1e-19, 1e19, f64::INFINITY, f64::NAN] {
+        assert_refused(Frequencies::new(vec![1.0], factor), "attention_factor");
+    }
 }
 
 #[test]

@@ -2,7 +2,13 @@
 
 use phasor::Error;
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
+
+/// Says something beside the result. Where standard error is closed nobody wants to know, which is no failure.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
 
 /// Ends the command with exit code 1.
 #[derive(Debug)]

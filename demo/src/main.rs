@@ -3,11 +3,16 @@
 mod adapter;
 mod cli;
 mod commands;
+mod encoding;
+mod explain;
 mod failure;
+mod gguf;
+mod model;
 mod outcome;
 mod positions;
 mod progress;
 mod report;
+mod rope_args;
 mod tensors;
 
 use clap::Parser;
@@ -18,7 +23,7 @@ fn main() -> ExitCode {
     match cli.run().and_then(outcome::Outcome::print) {
         Ok(code) => code,
         Err(failure) => {
-            eprint!("{failure}");
+            failure::say(failure.to_string().trim_end());
             ExitCode::FAILURE
         }
     }

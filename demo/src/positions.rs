@@ -1,28 +1,45 @@
 //! Where the tokens of a file stand.
 
 use crate::failure::Failure;
-use crate::tensors::{File, Integers};
+use crate::tensors::File;
 
 /// The positions of `[batch, tokens]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Positions {
     /// Token `t` of every row stands at this plus `t`.
     Start(i32),
-    /// Each token has its own, `[batch, tokens]`.
-    Each(Vec<i32>),
+    /// Each token has its own, `[batch, tokens, axes]`.
+    Each {
+        /// The numbers, those of one token together.
+        numbers: Vec<i32>,
+        /// How many a token has: 1 for text.
+        axes: usize,
+    },
 }
 
 impl Positions {
-    /// The file's own `positions`, which win over `start`.
-    pub fn of(file: &File, start: i32, [batch, tokens]: [usize; 2]) -> Result<Self, Failure> {
+    /// The file's own `positions`, which win over `start`: one for each token, or one for each of its axes.
+    pub fn of(file: &File, start: i32, [batch, tokens]: [usize; 2], axes: usize) -> Result<Self, Failure> {
         match file.integers_if_any("positions")? {
-            Some(Integers { shape, values }) if shape == [batch, tokens] => Ok(Self::Each(values)),
-            Some(other) => Err(file.wrong(
-                "positions",
-                &format!("{:?}", other.shape),
-                &format!("[{batch}, {tokens}]: one number for each batch row and token of q"),
-            )),
             None => Ok(Self::Start(start)),
+            Some((shape, numbers)) if shape == [batch, tokens] => Ok(Self::Each { numbers, axes: 1 }),
+            Some((shape, numbers)) if shape == [batch, tokens, axes] => Ok(Self::Each { numbers, axes }),
+            Some((shape, _)) => {
+                let text = format!("[{batch}, {tokens}]: one number for each batch row and token of q");
+                let may_be = match axes {
+                    1 => text,
+                    _ => format!("{text}; or [{batch}, {tokens}, {axes}]: one for each of its axes"),
+                };
+                Err(file.wrong("positions", &format!("{shape:?}"), &may_be))
+            }
+        }
+    }
+
+    /// How many positions a token has.
+    pub fn axes(&self) -> usize {
+        match self {
+            Self::Start(_) => 1,
+            Self::Each { axes, .. } => *axes,
         }
     }
 
@@ -30,14 +47,14 @@ impl Positions {
     pub fn end(&self, tokens: usize) -> i64 {
         match self {
             Self::Start(start) => i64::from(*start).saturating_add(i64::try_from(tokens).unwrap_or(i64::MAX)),
-            Self::Each(numbers) => numbers.iter().max().map_or(0, |&last| i64::from(last) + 1),
+            Self::Each { numbers, .. } => numbers.iter().max().map_or(0, |&last| i64::from(last) + 1),
         }
     }
 
-    /// The position of each token, row after row.
-    pub fn list(&self, [batch, tokens]: [usize; 2]) -> Result<Vec<i32>, Failure> {
+    /// The position of each token on an axis, row after row.
+    pub fn list(&self, axis: usize, [batch, tokens]: [usize; 2]) -> Result<Vec<i32>, Failure> {
         match self {
-            Self::Each(numbers) => Ok(numbers.clone()),
+            Self::Each { numbers, axes } => Ok(numbers.iter().copied().skip(axis).step_by(*axes).collect()),
             Self::Start(start) => {
                 let row = range(*start, tokens)?;
                 Ok((0..batch).flat_map(|_| row.clone()).collect())
@@ -48,10 +65,15 @@ impl Positions {
 
 /// `tokens` positions from `start` on, all within an i32.
 pub fn range(start: i32, tokens: usize) -> Result<impl Iterator<Item = i32> + Clone, Failure> {
-    let room = i64::from(i32::MAX) - i64::from(start) + 1;
-    match i64::try_from(tokens).ok().filter(|&tokens| tokens <= room) {
-        Some(tokens) => Ok((0..tokens).map(move |t| (i64::from(start) + t) as i32)),
-        None => Err(Failure::new(format!("--start: was {start} with {tokens} tokens, may be so for up to {room}"))),
+    const END: i64 = i32::MAX as i64 + 1;
+    let start = i64::from(start);
+    let end = i64::try_from(tokens).ok().and_then(|n| start.checked_add(n));
+    match end.filter(|&end| end <= END) {
+        Some(end) => Ok((start..end).map(|position| position as i32)),
+        None => {
+            let most = i64::try_from(tokens).map_or(i64::MIN, |n| END - n);
+            Err(Failure::new(format!("--start: was {start} with {tokens} tokens, may be at most {most} for so many")))
+        }
     }
 }
 

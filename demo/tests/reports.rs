@@ -138,7 +138,7 @@ fn shaders_are_emitted_under_names_of_their_own() {
 #[test]
 fn every_subcommand_has_help_with_examples() {
     let scratch = Scratch::new();
-    for command in ["demo", "info", "tables", "rotate", "verify", "bench", "shaders"] {
+    for command in ["demo", "info", "explain", "tables", "rotate", "verify", "bench", "shaders"] {
         let text = well(scratch.path(), &[command, "--help"]);
         assert!(text.contains("Examples:") && text.contains(&format!("phasor {command}")), "{text}");
     }

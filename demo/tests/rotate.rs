@@ -142,24 +142,42 @@ fn the_device_and_the_cpu_agree_far_out() {
 /// The reference's own rounding to f32, of numbers up to 2.
 const U_OF_ONE: f64 = 2.0 * common::U;
 
+/// The numbers of a type of 16 bits in their order, so that neighbours are 1 apart; both zeros are 0.
+fn places(tensor: &Tensor) -> Vec<i32> {
+    let place = |bits: u16| if bits >> 15 == 0 { i32::from(bits) } else { -i32::from(bits & 0x7fff) };
+    tensor.bytes.as_chunks().0.iter().map(|&bytes| place(u16::from_le_bytes(bytes))).collect()
+}
+
 #[test]
-fn half_precision_files_keep_their_type() {
+fn half_precision_is_the_articles_to_one_unit_in_the_last_place() {
     let scratch = Scratch::new();
-    // Half a unit in the last place of numbers up to 8: of 11 bits and of 8 bits; the article rounds once, as we do.
-    for (name, dtype, unit) in [("float16", Dtype::F16, 8.0 / 2048.0), ("bfloat16", Dtype::BF16, 8.0 / 256.0)] {
-        let [q, q_out] = ["q", "q_out"].map(|part| article(&format!("rotate.{name}.{part}")));
-        write(&scratch.at("in.safetensors"), &[("q", &q)]);
-        let got = rotate(&scratch, PLAIN, "interleaved", &[]);
-        assert_eq!((got.dtype, &got.shape), (dtype, &q.shape));
-        let wide = |tensor: &Tensor| -> Vec<f32> {
-            let one = |bytes: [u8; 2]| match dtype {
-                Dtype::F16 => half::f16::from_le_bytes(bytes).to_f32(),
-                _ => half::bf16::from_le_bytes(bytes).to_f32(),
-            };
-            tensor.bytes.as_chunks().0.iter().map(|&bytes| one(bytes)).collect()
-        };
-        assert!(largest(&wide(&q_out)) < 8.0);
-        assert_close(&wide(&got), &wide(&q_out), unit);
+    for (name, dtype) in [("float16", Dtype::F16), ("bfloat16", Dtype::BF16)] {
+        let [q, k, q_out, k_out] = ["q", "k", "q_out", "k_out"].map(|part| article(&format!("rotate.{name}.{part}")));
+        write(&scratch.at("in.safetensors"), &[("q", &q), ("k", &k)]);
+        for more in [&[][..], &["--no-table"], &["--cpu"]] {
+            let got = rotate(&scratch, PLAIN, "interleaved", more);
+            for (got, expected) in [(&got, &q_out), (&read(&scratch.at("out.safetensors"), "k"), &k_out)] {
+                assert_eq!((got.dtype, &got.shape), (dtype, &expected.shape));
+                let off = places(got).iter().zip(places(expected)).map(|(a, b)| a.abs_diff(b)).max();
+                assert!(off <= Some(1), "{name} {more:?}: off by {off:?} units in the last place");
+            }
+        }
+    }
+}
+
+#[test]
+fn queries_and_keys_have_types_of_their_own() {
+    let scratch = Scratch::new();
+    let [q, k] = ["float16.q", "bfloat16.k"].map(|name| article(&format!("rotate.{name}")));
+    let expected = ["float16.q_out", "bfloat16.k_out"].map(|name| article(&format!("rotate.{name}")));
+    write(&scratch.at("in.safetensors"), &[("q", &q), ("k", &k)]);
+    for more in [&[][..], &["--no-table"], &["--cpu"]] {
+        rotate(&scratch, PLAIN, "interleaved", more);
+        for (name, expected) in ["q", "k"].into_iter().zip(&expected) {
+            let got = read(&scratch.at("out.safetensors"), name);
+            assert_eq!((got.dtype, &got.shape), (expected.dtype, &expected.shape));
+            assert!(places(&got).iter().zip(places(expected)).all(|(a, b)| a.abs_diff(b) <= 1), "{name} {more:?}");
+        }
     }
 }
 
@@ -184,4 +202,24 @@ fn partial_rotary_leaves_the_other_channels() {
         assert_eq!(before[4..], after[4..]);
         assert!(before[..4].iter().zip(after).all(|(a, b)| a != b));
     }
+}
+
+/// What a file has beside queries and keys stays in it: by its positions the inverse finds the way back.
+#[test]
+fn the_inverse_of_a_file_with_positions_undoes_it_in_place() {
+    let scratch = Scratch::new();
+    let q = Tensor::f32(&[1, 2, 1, 8], &noise(16));
+    let positions = Tensor { dtype: Dtype::I32, shape: vec![1, 2], bytes: [10i32, 20].map(i32::to_le_bytes).concat() };
+    write(
+        &scratch.at("in.safetensors"),
+        &[("q", &q), ("positions", &positions), ("other", &Tensor::f32(&[3], &noise(3)))],
+    );
+    for inverse in [&[][..], &["--inverse"]] {
+        let args = ["rotate", "in.safetensors", "in.safetensors", "--rope", PLAIN, "--pairing", "half-split"];
+        well(scratch.path(), &[&args[..], inverse].concat());
+        assert_eq!(read(&scratch.at("in.safetensors"), "positions").bytes, positions.bytes);
+        assert_eq!(read(&scratch.at("in.safetensors"), "other").shape, [3]);
+    }
+    let bound = 2.0 * rotation_bound(largest(&q.values()), 1.0);
+    assert_close(&read(&scratch.at("in.safetensors"), "q").values(), &q.values(), bound);
 }

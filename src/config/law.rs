@@ -130,7 +130,11 @@ fn magnitude(rope: &Object, notes: &mut Notes) -> Result<Magnitude> {
 
 fn longrope(rope: &Object, around: Around, notes: &mut Notes) -> Result<Law> {
     let original = original_context(rope, around, notes)?;
-    let list = |key| rope.positives(key)?.ok_or_else(|| rope.missing(key, "a list of one divisor for each pair"));
+    let mut list = |key| {
+        let list = rope.positives(key)?.ok_or_else(|| rope.missing(key, "a list of one divisor for each pair"))?;
+        notes.source(key, format!("a list of {}", list.len()), rope.path(key));
+        Ok(list)
+    };
     let (short, long) = (list("short_factor")?, list("long_factor")?);
     let factor = match optional(rope, "factor", notes)? {
         Some(factor) => factor,

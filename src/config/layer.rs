@@ -68,6 +68,7 @@ pub struct ModelRope {
     /// The kind of each layer, or of one cycle of layers where the file does not say how many there are.
     pub(super) kind_of_layer: Vec<usize>,
     pub(super) counted: bool,
+    pub(super) context: Option<u32>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -93,7 +94,14 @@ impl ModelRope {
             kind_of_layer.push(index);
         }
         let kinds = distinct.into_iter().map(|(_, rope)| rope).collect();
-        Ok(Self { model_type: model_type.to_owned(), kinds, kind_of_layer, counted, warnings: Vec::new() })
+        Ok(Self {
+            model_type: model_type.to_owned(),
+            kinds,
+            kind_of_layer,
+            counted,
+            context: None,
+            warnings: Vec::new(),
+        })
     }
 
     /// The file's name for the model's architecture: `model_type`, or `general.architecture`.
@@ -106,6 +114,12 @@ impl ModelRope {
     #[must_use]
     pub fn layers(&self) -> Option<usize> {
         self.counted.then_some(self.kind_of_layer.len())
+    }
+
+    /// The longest sequence, in tokens, that the file says the model is for.
+    #[must_use]
+    pub fn context(&self) -> Option<u32> {
+        self.context
     }
 
     /// Each different rope once, in the order of its first layer.

@@ -38,6 +38,10 @@ impl Spec {
     pub fn parse(text: &str) -> Result<Self> {
         let value = object::parse("rope", text)?;
         let rope = Object::at("", &value)?;
+        if let Some(inner) = ["rope_scaling", "rope_parameters"].into_iter().find(|key| value.get(key).is_some()) {
+            let may_be = format!("the settings inside of {inner} alone; ModelRope::from_hugging_face reads the whole");
+            return Err(crate::Error::setting(inner, "beside the settings, as in a whole config.json", may_be));
+        }
         let mut notes = Notes::default();
         let base = match rope.base("rope_theta")? {
             Some(base) => notes.source("rope_theta", base, "rope_theta"),

@@ -51,11 +51,15 @@ pub struct Frequencies {
     attention_factor: f64,
 }
 
+/// Attention factors that f32 can multiply by, divide by, and divide by twice. Real ones are near 1.
+const ATTENTION_FACTORS: std::ops::RangeInclusive<f64> = 1e-18..=1e18;
+
 impl Frequencies {
     /// A caller's own frequencies, in radians per token: any finite numbers, zero for a pair that does not turn.
     ///
     /// # Errors
-    /// [`Error::Setting`] if there is no frequency, or one is not finite, or the attention factor is not finite and positive.
+    /// [`Error::Setting`] if there is no frequency, or one is not finite, or the attention factor is not within 1e-18 to 1e18,
+    /// beyond which f32 could not undo it.
     pub fn new(inv_freq: Vec<f64>, attention_factor: f64) -> Result<Self> {
         if inv_freq.is_empty() {
             return Err(Error::setting("inv_freq", "empty", "one number or more: a rotation of nothing is none"));
@@ -63,8 +67,9 @@ impl Frequencies {
         if let Some((i, w)) = inv_freq.iter().enumerate().find(|(_, w)| !w.is_finite()) {
             return Err(Error::setting(format!("inv_freq[{i}]"), w, "a finite number of radians per token"));
         }
-        if !(attention_factor.is_finite() && attention_factor > 0.0) {
-            return Err(Error::setting("attention_factor", attention_factor, "a finite number above 0"));
+        if !ATTENTION_FACTORS.contains(&attention_factor) {
+            let may_be = format!("from {:e} to {:e}", ATTENTION_FACTORS.start(), ATTENTION_FACTORS.end());
+            return Err(Error::setting("attention_factor", format!("{attention_factor:e}"), may_be));
         }
         Ok(Self { inv_freq, attention_factor })
     }

@@ -18,8 +18,10 @@ impl Gpu {
             let lost = self.is_lost();
             // Scopes nest: the last one pushed goes first. All are popped, whatever the first ones say.
             let errors: Vec<_> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
+            // Where there is no room, what is made of it is invalid, too: the cause comes before its consequences.
+            let out_of_memory = errors.iter().any(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
             match errors.into_iter().next() {
-                Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory { argument: argument.into(), bytes }),
+                _ if out_of_memory => Err(Error::OutOfMemory { argument: argument.into(), bytes }),
                 _ if lost => Err(Error::DeviceLost { reason: format!("{argument} cannot be made any more") }),
                 Some(error) => Err(Error::Device { argument: argument.into(), reason: error.to_string() }),
                 None => Ok(made),

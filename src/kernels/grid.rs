@@ -31,7 +31,8 @@ impl From<&wgpu::Limits> for Limits {
                 limits.max_compute_workgroup_size_y,
                 limits.max_compute_workgroup_size_z,
             ],
-            binding: limits.max_storage_buffer_binding_size,
+            // Kernels count words in u32, and offsets in words of two bytes must fit too, whatever a driver allows.
+            binding: limits.max_storage_buffer_binding_size.min(i32::MAX as u64 / 4 * 4),
             alignment: u64::from(limits.min_storage_buffer_offset_alignment),
             buffer: limits.max_buffer_size,
         }

@@ -248,51 +248,78 @@ impl Variant {
     }
 }
 
-/// Every variant: each text in a common case, and in one that needs all of its branches. Of the element types that
-/// queries and keys can have before and after, those that go together most.
+/// Every variant, each text once: in f32 all there are; of the other types, and of the conversions into a cache, a common
+/// case and one that needs all of the kernel's branches.
 pub(crate) fn all() -> Vec<Shader> {
-    use ElementType::{BF16, F16, F32};
     let mut shaders = Vec::new();
-    let converting = Elements { q: F32, q_out: F32, k: F32, k_out: F16 };
-    let uniform = [F32, F16, BF16].map(Elements::all);
     for data in [Data::One, Data::InPlace, Data::CopyQ, Data::Copy] {
-        let out_of_place = matches!(data, Data::CopyQ | Data::Copy);
-        let written_to_cache = match data {
-            Data::CopyQ => Some(Tensor::QOut),
-            Data::Copy => Some(Tensor::KOut),
-            Data::One | Data::InPlace => None,
-        };
-        for elements in uniform.into_iter().chain((data == Data::Copy).then_some(converting)) {
-            for angles in [Angles::Turns, Angles::Table] {
-                for lane in [Lane::Four, Lane::One] {
-                    let common = Variant {
-                        data,
-                        elements,
-                        angles,
-                        lane,
-                        pairing: Pairing::HalfSplit,
-                        positions: false,
-                        axes: false,
-                        rows: None,
-                        batched: false,
-                        copies: false,
-                        workgroup: [16, 1, 4],
-                    };
-                    let full = Variant {
-                        pairing: Pairing::Interleaved,
-                        positions: true,
-                        axes: angles == Angles::Turns,
-                        rows: written_to_cache,
-                        batched: true,
-                        copies: out_of_place,
-                        ..common
-                    };
-                    shaders.extend([common.shader(), full.shader()]);
+        for angles in [Angles::Turns, Angles::Table] {
+            for lane in [Lane::Four, Lane::One] {
+                for (elements, case) in cases(data, lane) {
+                    shaders.push(case.variant(data, elements, angles, lane).shader());
                 }
             }
         }
     }
     shaders
+}
+
+/// What of a text its buffers, lanes and angles do not settle.
+#[derive(Clone, Copy)]
+struct Case {
+    pairing: Pairing,
+    positions: bool,
+    rows: Option<Tensor>,
+}
+
+fn cases(data: Data, lane: Lane) -> Vec<(Elements, Case)> {
+    use ElementType::{BF16, F16, F32};
+    use Pairing::{HalfSplit, Interleaved};
+    let cache = match data {
+        Data::CopyQ => Some(Tensor::QOut),
+        Data::Copy => Some(Tensor::KOut),
+        Data::One | Data::InPlace => None,
+    };
+    let common = Case { pairing: HalfSplit, positions: false, rows: None };
+    let full = Case { pairing: Interleaved, positions: true, rows: cache };
+    let into_f16 = Elements { q: F32, q_out: F32, k: F32, k_out: F16 };
+    let q_into_f16 = Elements { q_out: F16, ..into_f16 };
+    // Single channels stand for pairs in either pairing.
+    let pairings: &[Pairing] = if lane == Lane::Four { &[HalfSplit, Interleaved] } else { &[HalfSplit] };
+    let rows: &[Option<Tensor>] = if cache.is_some() { &[None, cache] } else { &[None] };
+    let mut cases = Vec::new();
+    for &pairing in pairings {
+        for &rows in rows {
+            cases.extend([false, true].map(|positions| (Elements::all(F32), Case { pairing, positions, rows })));
+        }
+    }
+    for element in [F16, BF16] {
+        cases.extend([common, full].map(|case| (Elements::all(element), case)));
+    }
+    match data {
+        Data::Copy => cases.extend([common, full].map(|case| (into_f16, case))),
+        Data::CopyQ => cases.push((q_into_f16, full)),
+        Data::One | Data::InPlace => {}
+    }
+    cases
+}
+
+impl Case {
+    fn variant(self, data: Data, elements: Elements, angles: Angles, lane: Lane) -> Variant {
+        Variant {
+            data,
+            elements,
+            angles,
+            lane,
+            pairing: self.pairing,
+            positions: self.positions,
+            axes: self.positions && angles == Angles::Turns,
+            rows: self.rows,
+            batched: self.positions,
+            copies: self.positions && matches!(data, Data::CopyQ | Data::Copy),
+            workgroup: [16, 1, 4],
+        }
+    }
 }
 
 impl Tensor {

@@ -44,6 +44,9 @@ pub fn rope_rotate(
             may_be: format!("one within {} elements", x.len()),
         });
     }
+    if layout.is_empty() {
+        return Ok(());
+    }
     // The table holds the attention factor; what a direction adds to it is a factor on top.
     let factor = direction.magnitude(frequencies.attention_factor()) / frequencies.attention_factor();
     let pairs = frequencies.pairs();

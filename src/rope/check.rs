@@ -1,7 +1,8 @@
 //! What a rotation must fulfil before anything is recorded.
 
-use super::Rope;
 use super::rotate::{Operand, Rotate};
+use super::table::Serves;
+use super::{Rope, RopeTable};
 use crate::gpu::View;
 use crate::{Error, Result};
 
@@ -33,14 +34,15 @@ impl Rotate {
         self.check_numbers(rope, &used)
     }
 
-    fn operands(&self) -> impl Iterator<Item = (&'static str, &Operand)> {
-        [("q", &self.q)].into_iter().chain(self.k.iter().map(|k| ("k", k)))
+    fn operands(&self) -> impl Iterator<Item = &Operand> {
+        [&self.q].into_iter().chain(&self.k)
     }
 
     /// All tensors, with those in place but once.
     fn used(&self) -> Vec<Used<'_>> {
         self.operands()
-            .flat_map(|(name, operand)| {
+            .flat_map(|operand| {
+                let name = operand.name;
                 let in_place = operand.is_in_place();
                 let input = Used { argument: name.into(), view: &operand.input, written: in_place };
                 let output = Used { argument: format!("{name}.output"), view: &operand.output, written: true };
@@ -56,12 +58,13 @@ impl Rotate {
             let may_be =
                 format!("one whose heads hold the {} channels from {} on", 2 * rope.pairs(), rope.first_channel);
             let was = format!("{:?}, heads of {channels} channels", self.q.input.shape());
-            return Err(tensor("q", was, may_be));
+            return Err(tensor(self.q.name, was, may_be));
         }
-        for (name, operand) in self.operands() {
+        for operand in self.operands() {
+            let name = operand.name;
             let [b, t, heads, c] = operand.input.shape();
             if [b, t, c] != [batch, tokens, channels] {
-                let may_be = format!("[{batch}, {tokens}, any number of heads, {channels}], as q is");
+                let may_be = format!("[{batch}, {tokens}, any number of heads, {channels}], as {} is", self.q.name);
                 return Err(tensor(name, format!("{:?}", operand.input.shape()), may_be));
             }
             let output = operand.output.shape();
@@ -79,14 +82,26 @@ impl Rotate {
                 return Err(tensor(&format!("{name}.output"), operand.output.element().to_string(), may_be));
             }
         }
-        match &self.table {
-            Some(table) if table.pairs() != rope.pairs() => Err(tensor(
-                "table",
-                format!("one of {} pairs", table.pairs()),
-                format!("one of {} pairs, as this encoding has", rope.pairs()),
-            )),
-            _ => Ok(()),
-        }
+        self.table.as_ref().map_or(Ok(()), |table| self.check_table(rope, table))
+    }
+
+    fn check_table(&self, rope: &Rope, table: &RopeTable) -> Result<()> {
+        let (pairs, axes) = (table.view().shape()[3], rope.n_axes());
+        let (was, may_be) = if pairs != rope.pairs() {
+            (format!("one of {pairs} pairs"), format!("one of {} pairs, as this encoding has", rope.pairs()))
+        } else if axes > 1 && matches!(table.serves, Serves::Range(_)) {
+            // Its rows stand for a single position each.
+            let rows = table.view().shape()[0];
+            let may_be = format!("one made by Rope::table_for, as tokens have {axes} positions each");
+            (format!("one of a range of {rows} positions"), may_be)
+        } else if !table.has_angles_of(rope) {
+            ("one of other frequencies or axes".into(), "one that this encoding made, or one of the same".into())
+        } else if table.is_empty() && !self.q.input.layout().is_empty() {
+            ("one without rows".into(), "one with a row for each token's position".into())
+        } else {
+            return Ok(());
+        };
+        Err(tensor("table", was, may_be))
     }
 
     /// Positions and rows of a cache, which the same dispatch reads.
@@ -100,7 +115,7 @@ impl Rotate {
                 may_be: format!("a view with {axes} numbers for each token, as the encoding has axes"),
             });
         }
-        let rows = self.operands().filter_map(|(_, operand)| Some(operand.rows.as_ref()?.numbers(self.rows())));
+        let rows = self.operands().filter_map(|operand| Some(operand.rows.as_ref()?.numbers(self.rows())));
         for numbers in positions.into_iter().chain(rows) {
             numbers.check()?;
             expect_unwritten(numbers.argument, numbers.view, used)?;

@@ -11,6 +11,7 @@ pub use table::RopeTable;
 
 use crate::frequencies::{Axes, Frequencies};
 use crate::gpu::{Gpu, Slot};
+use crate::kernels::grid::Limits;
 use crate::{Pairing, Result};
 
 /// A rotary encoding on a device: frequencies, pairing, and which channels of a head turn.
@@ -186,5 +187,6 @@ fn upload_turns(gpu: &Gpu, frequencies: &Frequencies, axes: &Axes) -> Result<wgp
             [whole, rest, axis].concat()
         })
         .collect();
+    Limits::from(gpu.limits()).expect_binding("the frequencies", 4 * words.len() as u64)?;
     gpu.filled_buffer(bytemuck::cast_slice(&words))
 }

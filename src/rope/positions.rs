@@ -14,7 +14,7 @@ pub enum Positions {
     Same(i32),
     /// Token `t` of row `b` stands at the `b`-th number of a device buffer plus `t`: an i32 view `[batch, 1, axes, 1]`,
     /// or `[1, 1, axes, 1]` for all rows. A prepared step is recorded again for the next token once the buffer has
-    /// changed. With left padding, a row's number is negative by the length of its padding.
+    /// changed. With left padding, a row's number is negative by the length of its padding. Past `i32::MAX` positions wrap.
     StartPerRow(View),
     /// Each token stands where a device buffer says: an i32 view `[batch, tokens, axes, 1]`, where one row may serve the
     /// whole batch, and one token all tokens.
@@ -48,6 +48,8 @@ pub(super) struct Numbers<'a> {
     pub step: i32,
     /// `[batch, tokens, axes]` that the view may have; a 1 there or in the view serves all.
     pub wanted: [usize; 3],
+    /// Whether one token's number may serve all tokens.
+    pub shared: bool,
 }
 
 impl Positions {
@@ -58,7 +60,7 @@ impl Positions {
             Self::StartPerRow(view) => (view, 1, 1),
             Self::PerToken(view) => (view, 0, tokens),
         };
-        Some(Numbers { argument: "positions", view, step, wanted: [batch, tokens, axes] })
+        Some(Numbers { argument: "positions", view, step, wanted: [batch, tokens, axes], shared: true })
     }
 }
 
@@ -68,7 +70,8 @@ impl CacheRows {
             Self::StartPerRow(view) => (view, 1, 1),
             Self::PerToken(view) => (view, 0, tokens),
         };
-        Numbers { argument: "rows", view, step, wanted: [batch, tokens, 1] }
+        // One row for several tokens would be a race.
+        Numbers { argument: "rows", view, step, wanted: [batch, tokens, 1], shared: false }
     }
 }
 
@@ -80,13 +83,17 @@ impl Numbers<'_> {
         let [batch, tokens, axes] = self.wanted;
         let [b, t, a, channels] = self.view.shape();
         let fits = |n: usize, wanted: usize| n == wanted || n == 1;
-        if fits(b, batch) && fits(t, tokens) && a == axes && channels == 1 {
+        let tokens_fit = if self.shared { fits(t, tokens) } else { t == tokens };
+        if fits(b, batch) && tokens_fit && a == axes && channels == 1 {
             return Ok(());
         }
         Err(Error::Tensor {
             argument: self.argument.into(),
             was: format!("{:?}", self.view.shape()),
-            may_be: format!("[{batch}, {tokens}, {axes}, 1], where a 1 serves the whole batch or all tokens"),
+            may_be: format!(
+                "[{batch}, {tokens}, {axes}, 1], where a 1 serves the whole batch{}",
+                if self.shared { " or all tokens" } else { "" }
+            ),
         })
     }
 

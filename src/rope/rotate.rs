@@ -25,6 +25,8 @@ pub struct Rotate {
 /// A tensor before and after; the same view for work in place.
 #[derive(Debug, Clone)]
 pub(super) struct Operand {
+    /// What the caller knows it by: `q` or `k`.
+    pub name: &'static str,
     pub input: View,
     pub output: View,
     /// Which rows of the output the tokens go to, if it is a cache.
@@ -39,12 +41,12 @@ impl Rotate {
 
     /// Queries, with their rotation written to another view of the same shape. Channels that do not turn are copied.
     pub fn into(q: &View, output: &View) -> Self {
-        Self::of(Operand { input: q.clone(), output: output.clone(), rows: None })
+        Self::of(Operand { name: "q", input: q.clone(), output: output.clone(), rows: None })
     }
 
     /// Keys alone, with their rotation written to rows of a cache `[batch, rows, heads, channels]`.
     pub fn into_cache(k: &View, cache: &View, rows: CacheRows) -> Self {
-        Self::of(Operand { input: k.clone(), output: cache.clone(), rows: Some(rows) })
+        Self::of(Operand { name: "k", input: k.clone(), output: cache.clone(), rows: Some(rows) })
     }
 
     fn of(q: Operand) -> Self {
@@ -58,13 +60,13 @@ impl Rotate {
 
     /// Keys too, in the same dispatch, with their rotation written to another view of the same shape.
     pub fn and_into(mut self, k: &View, output: &View) -> Self {
-        self.k = Some(Operand { input: k.clone(), output: output.clone(), rows: None });
+        self.k = Some(Operand { name: "k", input: k.clone(), output: output.clone(), rows: None });
         self
     }
 
     /// Keys too, with their rotation written to rows of a cache `[batch, rows, heads, channels]`.
     pub fn and_into_cache(mut self, k: &View, cache: &View, rows: CacheRows) -> Self {
-        self.k = Some(Operand { input: k.clone(), output: cache.clone(), rows: Some(rows) });
+        self.k = Some(Operand { name: "k", input: k.clone(), output: cache.clone(), rows: Some(rows) });
         self
     }
 
@@ -80,7 +82,8 @@ impl Rotate {
         self
     }
 
-    /// Reads cosines and sines from a table instead of making them, which is the default and needs no memory.
+    /// Reads cosines and sines from a table instead of making them, which is the default, needs no memory and has no
+    /// limit of positions. A token whose position comes from a buffer and is not in the table stays as it is.
     pub fn from_table(mut self, table: &RopeTable) -> Self {
         self.table = Some(table.clone());
         self
@@ -99,7 +102,12 @@ impl Operand {
     }
 
     pub(super) fn is_in_place(&self) -> bool {
-        self.is_one_buffer() && self.input.layout() == self.output.layout() && self.rows.is_none()
+        self.is_one_buffer() && self.input.layout().is_same_places(&self.output.layout()) && self.rows.is_none()
+    }
+
+    /// Whether there is nothing to turn, or no row of a cache to keep it in.
+    fn is_empty(&self) -> bool {
+        self.input.layout().is_empty() || self.output.layout().is_empty()
     }
 }
 
@@ -128,11 +136,12 @@ impl Rope {
         // A table holds the attention factor of the encoding that made it.
         let factor = match rotate.table {
             None => rotate.direction.magnitude(self.attention_factor),
-            Some(_) => rotate.direction.magnitude(self.attention_factor) / self.attention_factor,
+            Some(ref table) => rotate.direction.magnitude(self.attention_factor) / table.attention_factor,
         };
         let cache = k.unwrap_or(q).rows.as_ref().map(|cache_rows| cache_rows.numbers(rows));
         let key = k.unwrap_or(q);
         let job = Job {
+            name: q.name,
             data,
             elements: Elements {
                 q: q.input.element(),
@@ -244,10 +253,10 @@ impl Rotate {
     fn pieces(&self, limits: Limits) -> Vec<(Data, &Operand, Option<&Operand>)> {
         let alone = |operand: &Operand| if operand.is_one_buffer() { Data::One } else { Data::CopyQ };
         let q = &self.q;
-        let Some(k) = self.k.as_ref().filter(|k| !k.input.layout().is_empty()) else {
-            return vec![(alone(q), q, None)];
+        let Some(k) = self.k.as_ref().filter(|k| !k.is_empty()) else {
+            return if q.is_empty() { Vec::new() } else { vec![(alone(q), q, None)] };
         };
-        if q.input.layout().is_empty() {
+        if q.is_empty() {
             return vec![(alone(k), k, None)];
         }
         let together = match (q.is_one_buffer(), k.is_one_buffer()) {

@@ -2,6 +2,7 @@
 
 use super::Rope;
 use super::positions::Numbers;
+use crate::frequencies::{Axes, Frequencies};
 use crate::gpu::{Dispatch, Prepared, Shader, Slot, View};
 use crate::kernels::grid::Limits;
 use crate::kernels::rope_table::{self, Rows};
@@ -15,6 +16,10 @@ use std::ops::Range;
 pub struct RopeTable {
     view: View,
     fill: Prepared,
+    frequencies: Frequencies,
+    axes: Axes,
+    /// The factor that its numbers hold.
+    pub(super) attention_factor: f64,
     pub(super) serves: Serves,
 }
 
@@ -45,8 +50,13 @@ impl RopeTable {
         &self.view
     }
 
-    pub(super) fn pairs(&self) -> usize {
-        self.view.shape()[3]
+    /// Whether its angles are those of an encoding.
+    pub(super) fn has_angles_of(&self, rope: &Rope) -> bool {
+        self.frequencies.inv_freq() == rope.frequencies.inv_freq() && self.axes == rope.axes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.view.layout().is_empty()
     }
 
     /// The whole table, at a rotation's binding for angles.
@@ -96,7 +106,7 @@ impl Rope {
     pub fn table_for(&self, positions: &View) -> Result<RopeTable> {
         let [batch, tokens, ..] = positions.shape();
         let wanted = [batch, tokens, self.n_axes()];
-        Numbers { argument: "positions", view: positions, step: 0, wanted }.check()?;
+        Numbers { argument: "positions", view: positions, step: 0, wanted, shared: false }.check()?;
         let refused = |was: String, may_be: String| Error::Tensor { argument: "positions".into(), was, may_be };
         let layout = positions
             .layout()
@@ -136,6 +146,13 @@ impl Rope {
             .collect();
         let shader = rope_table::shader(lane, rows.positions.is_some(), self.n_axes() > 1);
         let fill = Prepared::new(&self.gpu, &shader, &dispatches)?;
-        Ok(RopeTable { view, fill, serves })
+        Ok(RopeTable {
+            view,
+            fill,
+            frequencies: self.frequencies.clone(),
+            axes: self.axes.clone(),
+            attention_factor: self.attention_factor,
+            serves,
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::case::ROTATION;
 use crate::common::{Golden, Random, gpu};
-use crate::raw::{Raw, bits, may_be_stored, narrow, rank, run, widen};
+use crate::raw::{Raw, bits, frequencies, may_be_stored, narrow, rank, run, widen};
 use phasor::ElementType::{BF16, F16, F32};
 use phasor::frequencies::{Frequencies, Plain};
 use phasor::reference::rope_rotate;
@@ -10,10 +10,6 @@ use phasor::{CacheRows, Direction, ElementType, Layout, Pairing, Positions, Rope
 
 const HALVES: [ElementType; 2] = [F16, BF16];
 const PAIRINGS: [Pairing; 2] = [Pairing::Interleaved, Pairing::HalfSplit];
-
-fn frequencies(rotary_dim: usize, factor: f64) -> phasor::Result<Frequencies> {
-    Frequencies::new(Plain::new(1e4).frequencies(rotary_dim as u32)?.inv_freq().to_vec(), factor)
-}
 
 /// A rotation of one tensor, as the reference has it: for each element `[b, t, h, c]` what it becomes and how far off a
 /// kernel may be before it stores it.
@@ -58,7 +54,7 @@ fn what_is_stored_is_a_neighbour_of_the_exact_number() -> phasor::Result<()> {
                 let before: Vec<f64> = gpu().read_blocking(&q)?.into_iter().map(f64::from).collect();
                 let out = if from == element { q.clone() } else { gpu().zeros(element, shape)? };
                 let rope = Rope::new(gpu(), &frequencies, pairing)?;
-                assert_eq!(run(&rope, &Rotate::into(&q, &out).positions(Positions::Start(40)))?, 1);
+                assert_eq!(run(gpu(), &rope, &Rotate::into(&q, &out).positions(Positions::Start(40)))?, 1);
                 let exact = expected(&before, shape, &frequencies, pairing, |_, t| 40 + t as i32)?;
                 for (i, (got, (value, slack))) in gpu().read_blocking(&out)?.into_iter().zip(exact).enumerate() {
                     let may_be = may_be_stored(element, value, slack);
@@ -79,8 +75,8 @@ fn converted(from: &Raw, n: usize, [element, to]: [ElementType; 2], channels: us
     let q = from.view(element, Layout::contiguous(shape)?)?;
     let out = gpu().zeros(to, shape)?;
     let rope = Rope::new(gpu(), &frequencies(channels, 1.0)?, Pairing::HalfSplit)?;
-    run(&rope, &Rotate::into(&q, &out).positions(Positions::Same(0)))?;
-    bits(&out)
+    run(gpu(), &rope, &Rotate::into(&q, &out).positions(Positions::Same(0)))?;
+    bits(gpu(), &out)
 }
 
 /// Channels to a head that make the vector path, and those that make the other.
@@ -95,7 +91,7 @@ fn bf16_is_rounded_to_the_nearest_and_ties_to_even() -> phasor::Result<()> {
     let any = (0..4096).map(|_| random.bits()).filter(|&bits| f32::from_bits(bits).is_normal());
     let mut list: Vec<u32> = edges.into_iter().chain(ties).chain(any).collect();
     list.resize(list.len().next_multiple_of(32), 1f32.to_bits());
-    let raw = Raw::words(&list)?;
+    let raw = Raw::words(gpu(), &list)?;
     for channels in LANES {
         for (&before, got) in list.iter().zip(converted(&raw, list.len(), [F32, BF16], channels)?) {
             let nearest = u32::from(narrow(BF16, f32::from_bits(before))) << 16;
@@ -115,7 +111,7 @@ fn f16_keeps_what_it_can_hold_and_rounds_to_a_neighbour() -> phasor::Result<()> 
     list.extend([65_504.0, -65_504.0, 65_503.9, 1.0 / 3.0, 2049.0, 2051.0, 6.11e-5]);
     list.extend(values(1024, 3));
     list.resize(list.len().next_multiple_of(32), 1.0);
-    let raw = Raw::words(&list.iter().map(|x| x.to_bits()).collect::<Vec<_>>())?;
+    let raw = Raw::words(gpu(), &list.iter().map(|x| x.to_bits()).collect::<Vec<_>>())?;
     for channels in LANES {
         for (&before, got) in list.iter().zip(converted(&raw, list.len(), [F32, F16], channels)?) {
             let may_be = may_be_stored(F16, before.into(), 0.0);
@@ -130,7 +126,7 @@ fn f16_keeps_what_it_can_hold_and_rounds_to_a_neighbour() -> phasor::Result<()> 
 fn every_number_of_16_bits_is_read_and_written_exactly() -> phasor::Result<()> {
     for element in HALVES {
         let finite: Vec<u16> = (0..=u16::MAX).filter(|&half| widen(element, half).is_finite()).collect();
-        let raw = Raw::halves(&finite)?;
+        let raw = Raw::halves(gpu(), &finite)?;
         let normal = if element == F16 { half::f16::MIN_POSITIVE.to_f32() } else { f32::MIN_POSITIVE };
         for (to, channels) in [F32, element].into_iter().flat_map(|to| LANES.map(|channels| (to, channels))) {
             for (&half, got) in finite.iter().zip(converted(&raw, finite.len(), [element, to], channels)?) {
@@ -161,18 +157,22 @@ fn channels_that_do_not_turn_keep_every_bit() -> phasor::Result<()> {
                 .map(|i| if turning.contains(&(i % channels)) { narrow(element, 1.0) } else { pattern.next().unwrap() })
                 .collect();
             let n = list.len();
-            let zeros = |n: usize| Raw::halves(&vec![0; n]);
-            let whole = Raw::halves(&list)?;
+            let zeros = |n: usize| Raw::halves(gpu(), &vec![0; n]);
+            let whole = Raw::halves(gpu(), &list)?;
             let q = whole.view(element, layout)?;
             let (alone, queries, keys, stored) = (zeros(n)?, zeros(n)?, zeros(n)?, zeros(n / 32 * 33)?);
-            let arena = Raw::halves(&[list.clone(), vec![0; n]].concat())?;
-            run(&rope, &Rotate::into(&q, &alone.view(element, layout)?))?;
+            let arena = Raw::halves(gpu(), &[list.clone(), vec![0; n]].concat())?;
+            run(gpu(), &rope, &Rotate::into(&q, &alone.view(element, layout)?))?;
             let both = Rotate::into(&q, &queries.view(element, layout)?).and_into(&q, &keys.view(element, layout)?);
-            assert_eq!(run(&rope, &both)?, 1);
-            run(&rope, &Rotate::into_cache(&q, &stored.view(element, Layout::contiguous(cache)?)?, rows.clone()))?;
+            assert_eq!(run(gpu(), &rope, &both)?, 1);
+            run(
+                gpu(),
+                &rope,
+                &Rotate::into_cache(&q, &stored.view(element, Layout::contiguous(cache)?)?, rows.clone()),
+            )?;
             let behind = arena.view(element, layout.offset_by(n)?)?;
-            run(&rope, &Rotate::into(&arena.view(element, layout)?, &behind))?;
-            run(&rope, &Rotate::in_place(&q))?;
+            run(gpu(), &rope, &Rotate::into(&arena.view(element, layout)?, &behind))?;
+            run(gpu(), &rope, &Rotate::in_place(&q))?;
             let row = 4 * channels;
             let kept: Vec<u16> = stored.read_halves()?.chunks(33 * row).flat_map(|b| b[row..].to_vec()).collect();
             for (way, got) in [
@@ -210,10 +210,10 @@ fn channels_of_f32_that_do_not_turn_keep_every_bit() -> phasor::Result<()> {
                 _ => random.bits(),
             })
             .collect();
-        let q = Raw::words(&list)?.view(F32, Layout::contiguous(shape)?)?;
+        let q = Raw::words(gpu(), &list)?.view(F32, Layout::contiguous(shape)?)?;
         let out = gpu().zeros(F32, shape)?;
-        run(&Rope::new(gpu(), &frequencies(rotary_dim, 1.0)?, Pairing::Interleaved)?, &Rotate::into(&q, &out))?;
-        for (i, (got, before)) in bits(&out)?.into_iter().zip(list).enumerate() {
+        run(gpu(), &Rope::new(gpu(), &frequencies(rotary_dim, 1.0)?, Pairing::Interleaved)?, &Rotate::into(&q, &out))?;
+        for (i, (got, before)) in bits(gpu(), &out)?.into_iter().zip(list).enumerate() {
             assert!(i % channels < rotary_dim || got == before, "element {i}: {before:#x} became {got:#x}");
         }
     }
@@ -237,10 +237,10 @@ fn queries_and_keys_may_share_every_word() -> phasor::Result<()> {
                 let turning = layout.places().enumerate().filter(|(i, _)| (1..9).contains(&(i % 10)));
                 turning.for_each(|(_, place)| before[place] = narrow(element, random.value()));
             }
-            let raw = Raw::halves(&before)?;
+            let raw = Raw::halves(gpu(), &before)?;
             let [q, k] = [0, 1].map(|i| raw.view(elements[i], layouts[i]));
             let rotate = Rotate::in_place(&q?).and_in_place(&k?).positions(Positions::Start(90));
-            assert_eq!(run(&rope, &rotate)?, dispatches, "{elements:?}");
+            assert_eq!(run(gpu(), &rope, &rotate)?, dispatches, "{elements:?}");
             let after = raw.read_halves()?;
             let mut turned = vec![false; before.len()];
             for (layout, element) in layouts.into_iter().zip(elements) {
@@ -277,21 +277,21 @@ fn queries_and_keys_of_different_types() -> phasor::Result<()> {
         let at = |rotate: Rotate| rotate.positions(Positions::Start(7));
         let alone = |element, to, i: usize| -> phasor::Result<Vec<u32>> {
             let out = gpu().zeros(to, shapes[i])?;
-            run(&rope, &at(Rotate::into(&upload(element, i)?, &out)))?;
-            bits(&out)
+            run(gpu(), &rope, &at(Rotate::into(&upload(element, i)?, &out)))?;
+            bits(gpu(), &out)
         };
         for (q_type, k_type) in types.into_iter().flat_map(|q| types.map(|k| (q, k))).filter(|(q, k)| q != k) {
             let (q, k) = (upload(q_type, 0)?, upload(k_type, 1)?);
             for (q_to, k_to) in [(F32, F32), (F16, BF16), (k_type, q_type), (q_type, k_type)] {
                 let (q_out, k_out) = (gpu().zeros(q_to, shapes[0])?, gpu().zeros(k_to, shapes[1])?);
-                assert_eq!(run(&rope, &at(Rotate::into(&q, &q_out).and_into(&k, &k_out)))?, 1);
+                assert_eq!(run(gpu(), &rope, &at(Rotate::into(&q, &q_out).and_into(&k, &k_out)))?, 1);
                 let said = format!("q {q_type} to {q_to}, k {k_type} to {k_to}, {channels} channels");
-                assert_eq!(bits(&q_out)?, alone(q_type, q_to, 0)?, "q of {said}");
-                assert_eq!(bits(&k_out)?, alone(k_type, k_to, 1)?, "k of {said}");
+                assert_eq!(bits(gpu(), &q_out)?, alone(q_type, q_to, 0)?, "q of {said}");
+                assert_eq!(bits(gpu(), &k_out)?, alone(k_type, k_to, 1)?, "k of {said}");
             }
-            assert_eq!(run(&rope, &at(Rotate::in_place(&q).and_in_place(&k)))?, 1);
-            assert_eq!(bits(&q)?, alone(q_type, q_type, 0)?, "q {q_type} in place beside {k_type}");
-            assert_eq!(bits(&k)?, alone(k_type, k_type, 1)?, "k {k_type} in place beside {q_type}");
+            assert_eq!(run(gpu(), &rope, &at(Rotate::in_place(&q).and_in_place(&k)))?, 1);
+            assert_eq!(bits(gpu(), &q)?, alone(q_type, q_type, 0)?, "q {q_type} in place beside {k_type}");
+            assert_eq!(bits(gpu(), &k)?, alone(k_type, k_type, 1)?, "k {k_type} in place beside {q_type}");
         }
     }
     Ok(())
@@ -307,13 +307,13 @@ fn the_article_s_rotations_of_16_bits() -> phasor::Result<()> {
         let tensor = |part: &str| golden.halves(&format!("rotate.{name}.{part}"), dtype);
         let views = ["q", "k"].map(|part| {
             let (shape, halves) = tensor(part);
-            let raw = Raw::halves(&halves)?;
+            let raw = Raw::halves(gpu(), &halves)?;
             let layout = Layout::contiguous(shape.try_into().expect("four axes"))?;
             phasor::Result::Ok((raw.view(element, layout)?, raw))
         });
         let [q, k] = views;
         let ((q, q_raw), (k, k_raw)) = (q?, k?);
-        assert_eq!(run(&rope, &Rotate::in_place(&q).and_in_place(&k))?, 1);
+        assert_eq!(run(gpu(), &rope, &Rotate::in_place(&q).and_in_place(&k))?, 1);
         for (part, raw) in [("q_out", q_raw), ("k_out", k_raw)] {
             let (_, theirs) = tensor(part);
             let ours = raw.read_halves()?;
@@ -334,9 +334,9 @@ fn a_tensor_may_be_a_single_half_of_its_words() -> phasor::Result<()> {
     let rope = Rope::new(gpu(), &Frequencies::new(vec![std::f64::consts::PI], 1.0)?, Pairing::HalfSplit)?;
     for element in HALVES {
         let one = narrow(element, 1.0);
-        let raw = Raw::halves(&[0xffff, one, one, 0x7f01])?;
+        let raw = Raw::halves(gpu(), &[0xffff, one, one, 0x7f01])?;
         let q: View = raw.view(element, Layout::contiguous([1, 1, 1, 2])?.offset_by(1)?)?;
-        run(&rope, &Rotate::in_place(&q).positions(Positions::Start(1)))?;
+        run(gpu(), &rope, &Rotate::in_place(&q).positions(Positions::Start(1)))?;
         let [first, a, b, last] = raw.read_halves()?[..] else { unreachable!("four halves") };
         assert_eq!([first, last], [0xffff, 0x7f01]);
         assert!([a, b].iter().all(|&half| (widen(element, half) + 1.0).abs() <= 1.0 / 256.0), "half a turn");

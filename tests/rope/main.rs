@@ -2,15 +2,21 @@
 //! against values that other programs computed. One process, so that all tests share its pipelines.
 
 mod angles;
+mod axes;
+mod cache;
 mod case;
 #[path = "../common/mod.rs"]
 mod common;
+mod fused;
 mod golden;
 mod halves;
+mod laws;
 mod limits;
 mod matrix;
+mod moving;
 mod properties;
 mod raw;
 mod recording;
 mod refusals;
 mod shapes;
+mod standing;

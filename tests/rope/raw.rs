@@ -1,30 +1,33 @@
 //! Buffers told by their bits, so that the halves of a word and the payloads of NaNs can be compared.
 
-use crate::common::gpu;
 use half::{bf16, f16};
-use phasor::{ElementType, Layout, Rope, Rotate, View};
+use phasor::frequencies::{Frequencies, Plain};
+use phasor::{ElementType, Gpu, Layout, Rope, Rotate, View};
 use std::ops::RangeInclusive;
 
 /// A buffer of whole words.
-pub struct Raw(View);
+pub struct Raw<'a> {
+    gpu: &'a Gpu,
+    words: View,
+}
 
-impl Raw {
-    pub fn words(words: &[u32]) -> phasor::Result<Self> {
+impl<'a> Raw<'a> {
+    pub fn words(gpu: &'a Gpu, words: &[u32]) -> phasor::Result<Self> {
         let as_f32: Vec<f32> = words.iter().copied().map(f32::from_bits).collect();
-        gpu().upload(&as_f32, [1, 1, 1, words.len()]).map(Self)
+        Ok(Self { gpu, words: gpu.upload(&as_f32, [1, 1, 1, words.len()])? })
     }
 
     /// An even number of them.
-    pub fn halves(halves: &[u16]) -> phasor::Result<Self> {
-        Self::words(&bytemuck::pod_collect_to_vec::<u16, u32>(halves))
+    pub fn halves(gpu: &'a Gpu, halves: &[u16]) -> phasor::Result<Self> {
+        Self::words(gpu, &bytemuck::pod_collect_to_vec::<u16, u32>(halves))
     }
 
     pub fn view(&self, element: ElementType, layout: Layout) -> phasor::Result<View> {
-        View::new(self.0.buffer(), element, layout)
+        View::new(self.words.buffer(), element, layout)
     }
 
     pub fn read_words(&self) -> phasor::Result<Vec<u32>> {
-        bits(&self.0)
+        bits(self.gpu, &self.words)
     }
 
     pub fn read_halves(&self) -> phasor::Result<Vec<u16>> {
@@ -33,15 +36,29 @@ impl Raw {
 }
 
 /// A tensor's elements, widened to f32, by their bits.
-pub fn bits(view: &View) -> phasor::Result<Vec<u32>> {
-    Ok(gpu().read_blocking(view)?.into_iter().map(f32::to_bits).collect())
+pub fn bits(gpu: &Gpu, view: &View) -> phasor::Result<Vec<u32>> {
+    Ok(gpu.read_blocking(view)?.into_iter().map(f32::to_bits).collect())
 }
 
 /// Does it, and says in how many dispatches.
-pub fn run(rope: &Rope, rotate: &Rotate) -> phasor::Result<usize> {
+pub fn run(gpu: &Gpu, rope: &Rope, rotate: &Rotate) -> phasor::Result<usize> {
     let prepared = rope.prepare(rotate)?;
-    gpu().submit(|pass| prepared.record(pass))?;
+    gpu.submit(|pass| prepared.record(pass))?;
     Ok(prepared.dispatches())
+}
+
+/// A plain encoding's frequencies with a magnitude.
+pub fn frequencies(rotary_dim: usize, attention_factor: f64) -> phasor::Result<Frequencies> {
+    let plain = Plain::new(1e4).frequencies(rotary_dim as u32)?;
+    Frequencies::new(plain.inv_freq().to_vec(), attention_factor)
+}
+
+/// Positions in a view of this layout, whatever lies between them.
+pub fn positions(gpu: &Gpu, layout: Layout, list: impl IntoIterator<Item = i32>) -> phasor::Result<View> {
+    let mut all = vec![i32::MIN; layout.span().end + 1];
+    layout.places().zip(list).for_each(|(place, position)| all[place] = position);
+    let all = gpu.upload_positions(&all, [1, all.len()])?;
+    View::new(all.buffer(), ElementType::I32, layout)
 }
 
 /// The number that 16 bits stand for.

@@ -153,3 +153,29 @@ fn what_is_prepared_may_be_sent_to_another_thread() -> phasor::Result<()> {
     assert_ones_turned(&gpu().read_blocking(&q)?, 1.0, |_, t| 5 + t as i32);
     Ok(())
 }
+
+/// A table holds the factor of the encoding that made it; one without a factor must not hand it on.
+#[test]
+fn a_shift_by_a_table_leaves_the_attention_factor_alone() -> phasor::Result<()> {
+    let frequencies = phasor::frequencies::Frequencies::new(vec![0.5; 16], 2.0)?;
+    let rope = Rope::new(gpu(), &frequencies, Pairing::HalfSplit)?;
+    let table = rope.table(-8, 16)?;
+    let rotated = |rope: &Rope, with_table: bool| -> phasor::Result<Vec<f32>> {
+        let q = ones()?;
+        let rotate = Rotate::in_place(&q).positions(Positions::Same(-3));
+        let rotate = if with_table { rotate.from_table(&table) } else { rotate };
+        let rotation = rope.prepare(&rotate)?;
+        gpu().submit(|pass| {
+            table.record(pass);
+            rotation.record(pass);
+        })?;
+        gpu().read_blocking(&q)
+    };
+    for rope in [rope.clone(), rope.without_attention_factor()] {
+        let (with, without) = (rotated(&rope, true)?, rotated(&rope, false)?);
+        for (a, b) in with.into_iter().zip(without) {
+            assert!(f64::from((a - b).abs()) <= 4.0 * ROTATION, "{a} by the table, {b} without it");
+        }
+    }
+    Ok(())
+}

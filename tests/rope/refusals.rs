@@ -169,7 +169,7 @@ fn views_that_meet() -> phasor::Result<()> {
     let all = zeros([1, 4, 8, 8])?;
     let heads = |range| all.heads(range);
     let one = heads(0..4)?;
-    let meets = "shares elements with";
+    let meets = "meets";
     let rotate = Rotate::in_place(&one).and_in_place(&one);
     assert_refused!(rope.prepare(&rotate), Overlap, "q: ", meets, " k,", "in place");
     let rotate = Rotate::in_place(&one).and_in_place(&heads(3..5)?);
@@ -248,6 +248,24 @@ fn several_axes() -> phasor::Result<()> {
     let one = gpu().upload_positions(&[0; 6], [2, 3])?;
     assert_refused!(prepare(Positions::PerToken(one)), Tensor, "positions", "[2, 3, 1, 1]", "[2, 3, 3, 1]");
     assert_refused!(rope.table(0, 3), Setting, "axes", "3", "table_for");
+    assert_refused!(prepare(Positions::Same(4)), Position, "positions", "one number", "3 numbers");
+    let view = |shape: [usize; 4]| {
+        let numbers = gpu().upload_positions(&[0; 36], [1, 36])?;
+        View::new(numbers.buffer(), ElementType::I32, Layout::contiguous(shape)?)
+    };
+    for shape in [[2, 3, 2, 1], [2, 3, 4, 1], [2, 3, 1, 3], [2, 2, 3, 1], [3, 3, 3, 1], [0, 3, 3, 1]] {
+        let was = format!("{shape:?}");
+        assert_refused!(prepare(Positions::PerToken(view(shape)?)), Tensor, "positions", &was, "[2, 3, 3, 1]");
+    }
+    assert_refused!(prepare(Positions::StartPerRow(view([2, 1, 1, 1])?)), Tensor, "positions", "[2, 1, 3, 1]");
+    assert_refused!(prepare(Positions::StartPerRow(view([2, 3, 3, 1])?)), Tensor, "positions", "[2, 1, 3, 1]");
+    assert_refused!(rope.table_for(&view([2, 3, 1, 1])?), Tensor, "positions", "[2, 3, 1, 1]", "[2, 3, 3, 1]");
+    // One number of a range says nothing about three axes, whoever made the table.
+    let range = self::rope()?.table(0, 9)?;
+    let rotate = Rotate::in_place(&q).positions(Positions::PerToken(view([2, 3, 3, 1])?)).from_table(&range);
+    assert_refused!(rope.prepare(&rotate), Tensor, "table", "9 positions", "table_for", "3 positions each");
+    let written = View::new(q.buffer(), ElementType::I32, Layout::contiguous([2, 3, 3, 1])?)?;
+    assert_refused!(prepare(Positions::PerToken(written)), Overlap, "positions", "q", "another buffer");
     assert_works(gpu());
     Ok(())
 }
@@ -274,6 +292,34 @@ fn caches() -> phasor::Result<()> {
     assert_refused!(rope.prepare(&into(&cache, floats)), Tensor, "rows", "f32", "i32");
     let written = CacheRows::StartPerRow(View::new(q.buffer(), ElementType::I32, starts.layout())?);
     assert_refused!(rope.prepare(&into(&cache, written)), Overlap, "rows", "q", "another buffer");
+    let written = CacheRows::StartPerRow(View::new(cache.buffer(), ElementType::I32, starts.layout())?);
+    assert_refused!(rope.prepare(&into(&cache, written)), Overlap, "rows", "k.output", "another buffer");
+    let read = CacheRows::StartPerRow(View::new(k.buffer(), ElementType::I32, starts.layout())?);
+    assert_eq!(rope.prepare(&into(&cache, read))?.dispatches(), 2, "what is only read may be shared");
+    for shape in [[2, 4], [3, 3], [3, 1]] {
+        let other = gpu().upload_positions(&[0; 9][..shape[0] * shape[1]], shape)?;
+        let was = format!("{:?}", other.shape());
+        let rotate = into(&cache, CacheRows::PerToken(other));
+        assert_refused!(rope.prepare(&rotate), Tensor, "rows", &was, "[2, 3, 1, 1], where a 1");
+    }
+    let axes = View::new(starts.buffer(), ElementType::I32, Layout::contiguous([1, 1, 2, 1])?)?;
+    let rotate = into(&cache, CacheRows::StartPerRow(axes));
+    assert_refused!(rope.prepare(&rotate), Tensor, "rows", "[1, 1, 2, 1]", "[2, 1, 1, 1]");
+    let unbindable = view(&buffer(gpu(), wgpu::BufferUsages::COPY_DST), ElementType::I32, [2, 1, 1, 1])?;
+    let rotate = into(&cache, CacheRows::StartPerRow(unbindable));
+    assert_refused!(rope.prepare(&rotate), Usage, "rows", "COPY_DST", "STORAGE");
+    let repeated = View::new(cache.buffer(), ElementType::F32, Layout::strided([2, 9, 2, 8], [0, 16, 8, 1], 0)?)?;
+    assert_refused!(rope.prepare(&into(&repeated, rows())), Tensor, "k.output", "each element once");
+    // Keys alone are known by their own name.
+    let alone = |k: &View, cache: &View| rope.prepare(&Rotate::into_cache(k, cache, rows()));
+    assert_refused!(alone(&k, &zeros([2, 9, 3, 8])?), Tensor, "k.output: ", "[2, 9, 3, 8]", "for k");
+    assert_refused!(alone(&zeros([2, 3, 2, 6])?, &cache), Tensor, "k: ", "6 channels", "8 channels from 0");
+    assert_refused!(alone(&gpu().zeros(ElementType::I32, [2, 3, 2, 8])?, &cache), Tensor, "k: ", "i32", "bf16");
+    let integers = gpu().zeros(ElementType::I32, [2, 9, 2, 8])?;
+    assert_refused!(alone(&k, &integers), Tensor, "k.output: ", "i32", "bf16");
+    let kept = View::new(cache.buffer(), ElementType::F32, Layout::contiguous([2, 3, 2, 8])?)?;
+    assert_refused!(alone(&kept, &cache), Overlap, "k: ", "k.output");
+    assert_refused!(alone(&kept, &cache.tokens(3..9)?), Overlap, "k: ", "k.output");
     let itself = Rotate::in_place(&q).and_into_cache(&k, &k, rows());
     assert_refused!(rope.prepare(&itself), Overlap, "k: ", "k.output");
     assert_eq!(rope.prepare(&into(&cache, rows()))?.dispatches(), 2, "in place and out of place");
@@ -286,6 +332,17 @@ fn types_and_laws_that_do_not_go_together() -> phasor::Result<()> {
     let q = zeros([1, 2, 2, 8])?;
     let halves = View::new(q.buffer(), ElementType::F16, Layout::contiguous([1, 2, 2, 8])?)?;
     assert_refused!(rope()?.prepare(&Rotate::into(&q, &halves)), Tensor, "q.output", "f16", "f32");
+    let k = zeros([1, 2, 2, 8])?;
+    let halves = View::new(k.buffer(), ElementType::BF16, Layout::contiguous([1, 2, 2, 8])?)?;
+    let both = Rotate::in_place(&q).and_into(&halves, &k);
+    assert_refused!(rope()?.prepare(&both), Tensor, "k.output", "f32", "bf16, as k in the same buffer");
+    // Numbers of different sizes are told apart by their bytes: eight of f32 end where the 16th half begins.
+    let (all, eight) = (zeros([1, 1, 1, 32])?, Layout::contiguous([1, 1, 1, 8])?);
+    let first = View::new(all.buffer(), ElementType::F32, eight)?;
+    let halves = |at| View::new(all.buffer(), ElementType::F16, eight.offset_by(at)?);
+    let beside = |halves: View| rope()?.prepare(&Rotate::in_place(&first).and_in_place(&halves));
+    assert_refused!(beside(halves(15)?), Overlap, "q: ", " k,", "no element");
+    assert_eq!(beside(halves(16)?)?.dispatches(), 2, "of one buffer, but of two types");
     assert_refused!(gpu().upload_as(ElementType::I32, &[0.0], [1; 4]), Tensor, "element", "i32", "f32, f16 or bf16");
     let (from, to) = (Plain::new(1e4).frequencies(8)?, Plain::new(1e4).frequencies(6)?);
     assert_refused!(Rope::between(gpu(), &from, &to, Pairing::HalfSplit), Setting, "to", "3 pairs", "4 pairs");
@@ -395,5 +452,37 @@ fn a_refusal_spoils_nothing() -> phasor::Result<()> {
     assert_eq!(got[..16], [1.0; 16]);
     assert_ne!(got[16..], [1.0; 16]);
     assert_eq!(Case { memory: Memory::Arena, ..Case::default() }.run(gpu()), Ok(1));
+    Ok(())
+}
+
+/// Its rows would turn by angles that nobody asked for.
+#[test]
+fn tables_of_other_encodings() -> phasor::Result<()> {
+    let rope = rope()?;
+    let q = zeros([1, 2, 1, 8])?;
+    let other = Rope::new(gpu(), &Plain::new(5e5).frequencies(8)?, Pairing::HalfSplit)?;
+    let rotate = Rotate::in_place(&q).from_table(&other.table(0, 2)?);
+    assert_refused!(rope.prepare(&rotate), Tensor, "table", "other frequencies", "this encoding made");
+    // The pairing says how channels are read, not how far they turn.
+    let same = Rope::new(gpu(), rope.frequencies(), Pairing::Interleaved)?;
+    assert_eq!(rope.prepare(&Rotate::in_place(&q).from_table(&same.table(0, 2)?))?.dispatches(), 1);
+    let positions = gpu().upload_positions(&[0, 1], [1, 2])?;
+    let rotate = Rotate::in_place(&q).positions(Positions::PerToken(positions)).from_table(&rope.table(0, 0)?);
+    assert_refused!(rope.prepare(&rotate), Tensor, "table", "without rows");
+    Ok(())
+}
+
+/// Several tokens in one row would be a race.
+#[test]
+fn a_row_of_a_cache_that_serves_several_tokens() -> phasor::Result<()> {
+    let (k, cache) = (zeros([1, 3, 1, 8])?, zeros([1, 5, 1, 8])?);
+    let rows = CacheRows::PerToken(gpu().upload_positions(&[2], [1, 1])?);
+    assert_refused!(
+        rope()?.prepare(&Rotate::into_cache(&k, &cache, rows)),
+        Tensor,
+        "rows",
+        "[1, 1, 1, 1]",
+        "[1, 3, 1, 1]"
+    );
     Ok(())
 }

@@ -157,5 +157,10 @@ fn next(report: &Report, rope_theta: f64, by_choice: bool) -> String {
     let tables = format!("phasor tables --rope '{{\"rope_theta\":{rope_theta}}}' --head-dim 64 --json");
     rows.extend([(tables, "this model's frequencies"), ("phasor rotate --help".to_owned(), "your own tensors")]);
     let lines = rows.into_iter().map(|(command, what)| format!("  {command}\n      {what}\n"));
-    format!("To go on:\n{}", lines.collect::<String>())
+    // Whoever came here by `cargo xtask demo` has no `phasor` on the PATH yet.
+    let first = match std::env::var_os("CARGO") {
+        Some(_) => " (after `cargo install --path demo`, or with `cargo run --release -p phasor-demo --` for `phasor`)",
+        None => "",
+    };
+    format!("To go on{first}:\n{}", lines.collect::<String>())
 }

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod explain;
 pub mod info;
 pub mod rotate;
 pub mod shaders;

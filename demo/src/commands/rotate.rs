@@ -1,23 +1,30 @@
 //! `phasor rotate`: queries and keys of a file, rotated into another.
 
-use crate::cli::RopeArgs;
-use crate::failure::Failure;
+use crate::encoding::Encoding;
+use crate::failure::{self, Failure};
 use crate::outcome::Outcome;
 use crate::positions::Positions;
-use crate::tensors::{self, File, Floats};
+use crate::rope_args::{Named, RopeArgs};
+use crate::tensors::{File, Floats};
 use crate::{adapter, report};
 use clap::{Args, ValueEnum};
 use phasor::frequencies::{Frequencies, Law};
-use phasor::{Direction, Gpu, Layout, Pairing, Rope, View, reference};
+use phasor::{Direction, ElementType, Gpu, Layout, Pairing, Rope, View, reference};
 use std::path::PathBuf;
 
 /// Rotate the queries and keys of a safetensors file
 ///
-/// Reads the tensor `q` and, if it is there, `k` (F32, F16 or BF16; four axes; the same batch, tokens and channels), and
-/// writes their rotations under the same names, shapes and types. Arithmetic is f32 on a device and f64 with --cpu.
+/// Reads the tensor `q` and, if it is there, `k` (F32, F16 or BF16, each its own; four axes; the same batch, tokens and
+/// channels), and writes their rotations under the same names, shapes and types; all else in the file is written as it was. Arithmetic is f32 on a device and f64
+/// with --cpu; both round once, to the tensor's type.
 ///
 /// An integer tensor `positions` [batch, tokens] in the file says where each token stands and wins over --start. Where
-/// frequencies depend on the length of the sequence (dynamic, longrope), it ends with the last position.
+/// the rope has several axes (pictures, video) it may be [batch, tokens, axes]; else text is meant, with one position for
+/// all axes. Where frequencies depend on the length of the sequence (dynamic, longrope), it ends with the last position,
+/// unless --seq-len says otherwise.
+///
+/// With --config or --gguf the model's file decides everything, the pairing too. A layer that does not rotate (NoPE)
+/// leaves the tensors as they are.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Rotate {
@@ -32,9 +39,9 @@ pub struct Rotate {
     #[command(flatten)]
     rope: RopeArgs,
 
-    /// Which two channels make a pair
-    #[arg(long)]
-    pairing: PairingArg,
+    /// Which two channels make a pair; with --config or --gguf the file says so, and this overrides it
+    #[arg(long, required_unless_present = "ModelFile")]
+    pairing: Option<PairingArg>,
 
     /// Undo a rotation: turn the other way, by the inverse of the attention factor
     #[arg(long)]
@@ -54,6 +61,8 @@ pub struct Rotate {
 }
 
 const EXAMPLES: &str = r#"Examples:
+  phasor rotate qk.safetensors rotated.safetensors --config config.json
+  phasor rotate qk.safetensors rotated.safetensors --gguf model.gguf --layer 5 --start 4095
   phasor rotate qk.safetensors rotated.safetensors --rope '{"rope_theta":500000}' --pairing half-split
   phasor rotate rotated.safetensors back.safetensors --rope '{"rope_theta":500000}' --pairing half-split --inverse
   phasor rotate one-token.safetensors out.safetensors --rope '{"rope_type":"linear","factor":4}' \
@@ -111,29 +120,61 @@ struct Operand {
     layout: Layout,
 }
 
+/// What to turn by, and where.
+struct Turn {
+    encoding: Encoding,
+    frequencies: Frequencies,
+    pairing: Pairing,
+    positions: Positions,
+}
+
 impl Rotate {
     pub fn run(&self, adapter: Option<&str>) -> Result<Outcome, Failure> {
-        self.rope.warn();
+        let named = self.rope.named()?;
         let file = File::read(&self.input)?;
         let mut operands = vec![self.operand(&file, "q", file.floats("q")?)?];
         if let Some(k) = file.floats_if_any("k")? {
             operands.push(self.operand(&file, "k", k)?);
         }
-        let [batch, tokens, _, channels] = operands[0].layout.shape();
         self.expect_alike(&file, &operands)?;
-        let positions = Positions::of(&file, self.rope.start, [batch, tokens])?;
-        let frequencies = self.frequencies(&file, channels, positions.end(tokens))?;
-        let by = if self.cpu {
-            self.on_cpu(&mut operands, &frequencies, &positions)?;
-            "the CPU, in float64".to_owned()
+        let turn = self.turn(&file, named, operands[0].layout.shape())?;
+        let by = if !turn.encoding.rotates {
+            None
+        } else if self.cpu {
+            self.on_cpu(&mut operands, &turn)?;
+            Some("the CPU, in float64".to_owned())
         } else {
             let gpu = adapter::open(adapter)?;
-            self.on_device(&gpu, &mut operands, &frequencies, &positions)?;
-            gpu.info().name.clone()
+            self.on_device(&gpu, &mut operands, &turn)?;
+            Some(gpu.info().name.clone())
         };
         let named: Vec<_> = operands.iter().map(|operand| (operand.name, &operand.tensor)).collect();
-        tensors::write(&self.output, &named, file.metadata())?;
-        Ok(Outcome::text(self.told(&operands, &by)))
+        file.write_with(&self.output, &named)?;
+        Ok(Outcome::text(self.told(&operands, &turn, by)))
+    }
+
+    fn turn(&self, file: &File, named: Named<'_>, [batch, tokens, _, channels]: [usize; 4]) -> Result<Turn, Failure> {
+        let encoding = encoding(file, named, channels)?;
+        let positions = Positions::of(file, self.rope.start, [batch, tokens], encoding.axes.count().into())?;
+        if matches!(encoding.law, Law::Axial(_)) && positions.axes() == 1 {
+            let was = "one number for a token";
+            let may_be = format!("[{batch}, {tokens}, 2]: a row and a column, which rope_type axial turns by");
+            return Err(file.wrong("positions", was, &may_be));
+        }
+        let frequencies = encoding.frequencies(self.rope.seq_len(positions.end(tokens)))?;
+        let frequencies = if positions.axes() == 1 { encoding.for_text(&frequencies)? } else { frequencies };
+        Ok(Turn { pairing: self.pairing(&encoding), encoding, frequencies, positions })
+    }
+
+    /// The file's pairing, or the one that was asked for; a word about it where the two differ.
+    fn pairing(&self, encoding: &Encoding) -> Pairing {
+        let asked = self.pairing.map(Pairing::from);
+        if let (Some(asked), Some(own)) = (asked, encoding.pairing)
+            && asked != own
+        {
+            failure::say(&format!("note: pairs are {asked}, as --pairing says, where the model's file has them {own}"));
+        }
+        asked.or(encoding.pairing).unwrap_or(Pairing::HalfSplit)
     }
 
     fn operand(&self, file: &File, name: &'static str, tensor: Floats) -> Result<Operand, Failure> {
@@ -159,45 +200,45 @@ impl Rotate {
         }
     }
 
-    fn frequencies(&self, file: &File, channels: usize, end: i64) -> Result<Frequencies, Failure> {
-        if let law @ Law::Axial(_) = self.rope.rope.law() {
-            let what = format!("--rope: rope_type: was {}, may be any type whose tokens have one position", law.name());
-            return Err(Failure::new(what));
-        }
-        let dim = u32::try_from(channels).ok().filter(|dim| *dim > 0 && dim.is_multiple_of(2));
-        let dim =
-            dim.ok_or_else(|| file.wrong("q", &format!("heads of {channels} channels"), "an even number of them"))?;
-        self.rope.frequencies(dim, None, end)
-    }
-
     fn direction(&self) -> Direction {
         if self.inverse { Direction::Inverse } else { Direction::Forward }
     }
 
-    fn on_cpu(&self, operands: &mut [Operand], frequencies: &Frequencies, at: &Positions) -> Result<(), Failure> {
-        for operand in operands {
+    fn on_cpu(&self, operands: &mut [Operand], turn: &Turn) -> Result<(), Failure> {
+        let passes = match turn.positions.axes() {
+            1 => vec![turn.frequencies.clone()],
+            _ => turn.encoding.by_axis(&turn.frequencies)?,
+        };
+        let first_channel = turn.encoding.rotary.offset() as usize;
+        for operand in operands.iter_mut().filter(|operand| !operand.layout.is_empty()) {
             let [batch, tokens, ..] = operand.layout.shape();
-            let list = at.list([batch, tokens])?;
-            let mut wide: Vec<f64> = operand.tensor.values.iter().map(|&x| x.into()).collect();
-            let position = |b: usize, t: usize| list.get(b * tokens + t).copied().unwrap_or_default();
-            let (pairing, direction) = (self.pairing.into(), self.direction());
-            reference::rope_rotate(&mut wide, operand.layout, frequencies, pairing, 0, direction, position)?;
-            operand.tensor.values = wide.into_iter().map(|x| x as f32).collect();
+            let mut wide: Vec<f64> = operand.tensor.values().into_iter().map(f64::from).collect();
+            for (axis, frequencies) in passes.iter().enumerate() {
+                let list = turn.positions.list(axis, [batch, tokens])?;
+                let position = |b: usize, t: usize| list.get(b * tokens + t).copied().unwrap_or_default();
+                reference::rope_rotate(
+                    &mut wide,
+                    operand.layout,
+                    frequencies,
+                    turn.pairing,
+                    first_channel,
+                    self.direction(),
+                    position,
+                )?;
+            }
+            operand.tensor.replace(wide);
         }
         Ok(())
     }
 
-    fn on_device(
-        &self,
-        gpu: &Gpu,
-        operands: &mut [Operand],
-        frequencies: &Frequencies,
-        at: &Positions,
-    ) -> Result<(), Failure> {
+    fn on_device(&self, gpu: &Gpu, operands: &mut [Operand], turn: &Turn) -> Result<(), Failure> {
+        if operands.iter().all(|operand| operand.layout.is_empty()) {
+            return Ok(());
+        }
         // Flat views move the bytes as they lie in the file; the others are what the kernel sees.
         let flat: Vec<View> = operands
             .iter()
-            .map(|o| gpu.upload_as(o.tensor.element(), &o.tensor.values, [1, 1, 1, o.tensor.values.len()]))
+            .map(|o| gpu.upload_as(o.tensor.element(), &o.tensor.values(), [1, 1, 1, o.tensor.len()]))
             .collect::<phasor::Result<_>>()?;
         let views: Vec<View> = flat
             .iter()
@@ -208,23 +249,25 @@ impl Rotate {
         if let Some(k) = views.get(1) {
             rotate = rotate.and_in_place(k);
         }
-        let rope = Rope::new(gpu, frequencies, self.pairing.into())?;
+        let first_channel = turn.encoding.rotary.offset() as usize;
+        let mut rope = Rope::new(gpu, &turn.frequencies, turn.pairing)?.from_channel(first_channel);
+        if turn.positions.axes() > 1 {
+            rope = rope.with_axes(&turn.encoding.axes)?;
+        }
         let [batch, tokens, ..] = views[0].shape();
-        let table = match at {
-            Positions::Start(start) if self.no_table => {
-                rotate = rotate.positions(phasor::Positions::Start(*start));
-                None
-            }
-            Positions::Each(list) if self.no_table => {
-                rotate = rotate.positions(phasor::Positions::PerToken(gpu.upload_positions(list, [batch, tokens])?));
-                None
-            }
+        let table = match &turn.positions {
             Positions::Start(start) => {
                 rotate = rotate.positions(phasor::Positions::Start(*start));
-                Some(rope.table(*start, tokens).map_err(without_table)?)
+                if self.no_table { None } else { Some(rope.table(*start, tokens).map_err(without_table)?) }
             }
-            Positions::Each(list) => {
-                Some(rope.table_for(&gpu.upload_positions(list, [batch, tokens])?).map_err(without_table)?)
+            Positions::Each { numbers, axes } => {
+                let uploaded = uploaded(gpu, numbers, [batch, tokens, *axes])?;
+                if self.no_table {
+                    rotate = rotate.positions(phasor::Positions::PerToken(uploaded));
+                    None
+                } else {
+                    Some(rope.table_for(&uploaded).map_err(without_table)?)
+                }
             }
         };
         if let Some(table) = &table {
@@ -238,21 +281,69 @@ impl Rotate {
             rotation.record(pass);
         })?;
         for (operand, view) in operands.iter_mut().zip(&flat) {
-            operand.tensor.values = gpu.read_blocking(view)?;
+            operand.tensor.replace(gpu.read_blocking(view)?.into_iter().map(f64::from));
         }
         Ok(())
     }
 
-    fn told(&self, operands: &[Operand], by: &str) -> String {
+    /// What was done; `by` is what did it, if the layer rotates at all.
+    fn told(&self, operands: &[Operand], turn: &Turn, by: Option<String>) -> String {
         let tensors: Vec<_> = operands
             .iter()
             .map(|o| {
-                let size = report::bytes((o.tensor.values.len() * o.tensor.dtype.bitsize() / 8) as u64);
+                let size = report::bytes(o.tensor.bytes());
                 format!("{} {:?} ({}, {size})", o.name, o.tensor.shape, o.tensor.dtype)
             })
             .collect();
-        format!("rotated {} on {by}\nwrote {}\n", tensors.join(" and "), self.output.display())
+        let tensors = tensors.join(" and ");
+        let done = match by {
+            Some(by) => format!("rotated {tensors} on {by}\nby {}", turn.told()),
+            None => format!("copied {tensors}: this layer does not rotate (NoPE)"),
+        };
+        format!("{done}\nwrote {}\n", self.output.display())
     }
+}
+
+impl Turn {
+    /// The rope in a line.
+    fn told(&self) -> String {
+        let encoding = &self.encoding;
+        let rotary = encoding.rotary;
+        let mut told = format!("{}, {} pairs", encoding.law.name(), self.pairing);
+        if rotary.dim() < encoding.head_dim {
+            let channels = rotary.channels();
+            told += &format!(", channels {} to {} of {}", channels.start, channels.end - 1, encoding.head_dim);
+        }
+        if let Some(layer_type) = &encoding.layer_type {
+            told += &format!(", as {layer_type}");
+        }
+        if encoding.query_scale.is_some() {
+            told += "; the model's factor on queries, which is no rotation, is left to the caller";
+        }
+        told
+    }
+}
+
+/// The rope for heads of the file's channels.
+fn encoding(file: &File, named: Named<'_>, channels: usize) -> Result<Encoding, Failure> {
+    let was = format!("heads of {channels} channels");
+    let dim = u32::try_from(channels).ok();
+    match named {
+        Named::Layer(encoding) if Some(encoding.head_dim) == dim => Ok(*encoding),
+        Named::Layer(encoding) => {
+            Err(file.wrong("q", &was, &format!("heads of {}, as the model's file says", encoding.head_dim)))
+        }
+        Named::Settings(spec) => match dim.filter(|dim| *dim > 0 && dim.is_multiple_of(2)) {
+            Some(dim) => Encoding::of_spec(spec, dim, None),
+            None => Err(file.wrong("q", &was, "an even number of them")),
+        },
+    }
+}
+
+/// Positions on the device, as a view `[batch, tokens, axes, 1]`.
+fn uploaded(gpu: &Gpu, numbers: &[i32], [batch, tokens, axes]: [usize; 3]) -> Result<View, Failure> {
+    let flat = gpu.upload_positions(numbers, [batch, tokens * axes])?;
+    Ok(View::new(flat.buffer(), ElementType::I32, Layout::contiguous([batch, tokens, axes, 1])?)?)
 }
 
 /// A table that does not fit is no reason to give up.

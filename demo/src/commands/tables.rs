@@ -1,8 +1,9 @@
 //! `phasor tables`: what a rope's settings come to, as numbers.
 
-use crate::cli::RopeArgs;
+use crate::encoding::Encoding;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
+use crate::rope_args::{Named, RopeArgs};
 use crate::tensors::{self, Floats};
 use crate::{adapter, positions};
 use clap::Args;
@@ -12,27 +13,30 @@ use safetensors::Dtype;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Frequencies of a rope's settings as JSON, or its table of cosines and sines as a file
+/// Frequencies of a rope as JSON, or its table of cosines and sines as a file
 ///
-/// With --json: `rope_type`, `rotary_dim`, `inv_freq` (radians per token, one number for each pair of channels) and
-/// `attention_factor`.
+/// With --json: `rope_type`, `pairing` (null for settings on their own), `head_dim`, `rotary_dim`, `rotary_offset`,
+/// `inv_freq` (radians per token, one number for each pair of channels), `attention_factor`, `softmax_scale_multiplier`,
+/// `query_scale`, `axes` (how many positions a token has, and which of them each pair turns by), `rotates` (false for a
+/// layer without rope, of which the rest then says what it would be), `seq_len` and `warnings`.
 ///
 /// With --output: a safetensors file with `cos` and `sin`, each F32 [tokens, rotary_dim / 2], times the attention factor,
-/// computed on the device and within 2e-7 of float64 at any position.
+/// computed on the device and within 2e-7 of float64 at any position. Tokens are text: one position for all axes.
 ///
-/// Where frequencies depend on the length of the sequence (dynamic, longrope), it ends with the table's last position.
+/// Where frequencies depend on the length of the sequence (dynamic, longrope), it ends with the table's last position,
+/// unless --seq-len says otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Tables {
     #[command(flatten)]
     rope: RopeArgs,
 
-    /// Channels in a head
-    #[arg(long, value_name = "D")]
-    head_dim: u32,
+    /// Channels in a head; with --config or --gguf the file says so
+    #[arg(long, value_name = "D", required_unless_present = "ModelFile", conflicts_with = "ModelFile")]
+    head_dim: Option<u32>,
 
     /// Channels of a head that turn; if left out, what `partial_rotary_factor` says, or all of them
-    #[arg(long, value_name = "d")]
+    #[arg(long, value_name = "d", conflicts_with = "ModelFile")]
     rotary_dim: Option<u32>,
 
     /// How many positions the table holds
@@ -61,46 +65,47 @@ struct Into {
 }
 
 const EXAMPLES: &str = r#"Examples:
+  phasor tables --config config.json --json
+  phasor tables --config config.json --layer-type full_attention --seq-len 100000 --json
+  phasor tables --gguf model.gguf --layer 0 --tokens 4096 --output table.safetensors
   phasor tables --rope '{"rope_theta":500000}' --head-dim 128 --json
   phasor tables --rope '{"rope_type":"yarn","factor":16,"original_max_position_embeddings":2048}' \
       --head-dim 64 --tokens 4096 --output yarn.safetensors"#;
 
 impl Tables {
     pub fn run(&self, adapter: Option<&str>) -> Result<Outcome, Failure> {
-        self.rope.warn();
-        let end = i64::from(self.rope.start) + i64::from(self.tokens);
-        let frequencies = self.rope.frequencies(self.head_dim, self.rotary_dim, end)?;
-        let Some(path) = &self.into.output else {
-            return Outcome::json(&json!({
-                "rope_type": self.rope.rope.law().name(),
-                "rotary_dim": frequencies.rotary_dim(),
-                "inv_freq": frequencies.inv_freq(),
-                "attention_factor": frequencies.attention_factor(),
-            }));
+        let encoding = match self.rope.named()? {
+            Named::Layer(encoding) => *encoding,
+            Named::Settings(spec) => Encoding::of_spec(spec, self.head_dim.unwrap_or_default(), self.rotary_dim)?,
         };
+        let seq_len = self.rope.seq_len(i64::from(self.rope.start) + i64::from(self.tokens));
+        let frequencies = encoding.frequencies(seq_len)?;
+        let Some(path) = &self.into.output else {
+            return Outcome::json(&described(&encoding, &frequencies, seq_len));
+        };
+        if !encoding.rotates {
+            return Err(Failure::new("this layer does not rotate (NoPE): it has no table")
+                .next("`phasor explain` tells which layers rotate; --layer takes one of them"));
+        }
+        let frequencies = encoding.for_text(&frequencies)?;
         let (cos, sin, by) = if self.cpu {
-            let (cos, sin) = self.on_cpu(&frequencies)?;
+            let positions = positions::range(self.rope.start, self.tokens as usize)?;
+            let (cos, sin) = reference::rope_table(&frequencies, positions);
             (cos, sin, "the CPU, in float64".to_owned())
         } else {
             self.on_device(adapter, &frequencies)?
         };
         let shape = vec![self.tokens as usize, frequencies.pairs()];
-        let tensor = |values| Floats { dtype: Dtype::F32, shape: shape.clone(), values };
-        tensors::write(path, &[("cos", &tensor(cos)), ("sin", &tensor(sin))], None)?;
+        let tensor = |values| Floats::new(Dtype::F32, shape.clone(), values);
+        tensors::write(path, &[("cos", &tensor(cos)), ("sin", &tensor(sin))])?;
         Ok(Outcome::text(format!("wrote cos and sin, {shape:?}, to {} (computed on {by})\n", path.display())))
-    }
-
-    fn on_cpu(&self, frequencies: &Frequencies) -> Result<(Vec<f32>, Vec<f32>), Failure> {
-        let (cos, sin) = reference::rope_table(frequencies, positions::range(self.rope.start, self.tokens as usize)?);
-        let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
-        Ok((narrow(cos), narrow(sin)))
     }
 
     fn on_device(
         &self,
         adapter: Option<&str>,
         frequencies: &Frequencies,
-    ) -> Result<(Vec<f32>, Vec<f32>, String), Failure> {
+    ) -> Result<(Vec<f64>, Vec<f64>, String), Failure> {
         let gpu = adapter::open(adapter)?;
         // A table serves both pairings.
         let table = Rope::new(&gpu, frequencies, Pairing::HalfSplit)?.table(self.rope.start, self.tokens as usize)?;
@@ -108,8 +113,29 @@ impl Tables {
         let values = gpu.read_blocking(table.view())?;
         // [tokens, {cos, sin}, pairs]
         let pick = |which: usize| {
-            values.chunks(frequencies.pairs()).skip(which).step_by(2).flatten().copied().collect::<Vec<_>>()
+            let rows = values.chunks(frequencies.pairs()).skip(which).step_by(2);
+            rows.flatten().copied().map(f64::from).collect::<Vec<_>>()
         };
         Ok((pick(0), pick(1), gpu.info().name.clone()))
     }
+}
+
+fn described(encoding: &Encoding, frequencies: &Frequencies, seq_len: u32) -> serde_json::Value {
+    json!({
+        "model_type": encoding.model_type,
+        "layer_type": encoding.layer_type,
+        "rotates": encoding.rotates,
+        "rope_type": encoding.law.name(),
+        "pairing": encoding.pairing.map(Pairing::name),
+        "head_dim": encoding.head_dim,
+        "rotary_dim": encoding.rotary.dim(),
+        "rotary_offset": encoding.rotary.offset(),
+        "inv_freq": frequencies.inv_freq(),
+        "attention_factor": frequencies.attention_factor(),
+        "softmax_scale_multiplier": encoding.softmax_scale_multiplier,
+        "query_scale": encoding.query_scale.map(|q| json!({ "scale": q.scale, "window": q.window, "shift": q.shift })),
+        "axes": { "count": encoding.axes.count(), "axis_of_pair": encoding.axes.axis_of_pair() },
+        "seq_len": encoding.law.depends_on_length().then_some(seq_len),
+        "warnings": encoding.warnings,
+    })
 }

@@ -3,6 +3,8 @@
 // Each test file uses some of these.
 #![allow(dead_code)]
 
+pub mod models;
+
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::path::{Path, PathBuf};

@@ -60,6 +60,7 @@ impl ModelRope {
         let kinds = file.kinds()?;
         let mut notes = Notes::default();
         let mut rope = Self::assemble(keys.architecture(), kinds, true, |kind| file.layer(*kind, &mut notes))?;
+        rope.context = keys.count("context_length")?;
         rope.warnings = notes.warnings;
         Ok(rope)
     }

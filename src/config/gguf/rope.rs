@@ -61,19 +61,22 @@ impl File<'_> {
     /// The channels of the tensor that is rotated, and which of them turn.
     fn rotary(&self, kind: Kind, notes: &mut Notes) -> Result<(u32, Rotary)> {
         let keys = self.keys;
-        let whole = match self.count_for(kind, "attention.key_length_swa", "attention.key_length")? {
-            Some((length, key)) => notes.source("head_dim", length, keys.path(key)),
+        let (whole, from) = match self.count_for(kind, "attention.key_length_swa", "attention.key_length")? {
+            Some((length, key)) => (length, keys.path(key)),
             None => {
                 let (width, heads) = (keys.required_count("embedding_length")?, self.heads()?);
-                notes.source("head_dim", width / heads, "embedding_length / attention.head_count")
+                (width / heads, "embedding_length / attention.head_count".to_owned())
             }
         };
         let dim = match self.count_for(kind, "rope.dimension_count_swa", "rope.dimension_count")? {
             Some((dim, key)) => notes.source("rotary_dim", dim, keys.path(key)),
             None => notes.source("rotary_dim", whole, "head_dim"),
         };
-        // What turns with latent attention is a tensor of its own.
-        let head_dim = if architectures::is_deepseek(self.architecture()) { dim } else { whole };
+        let head_dim = if architectures::is_deepseek(self.architecture()) {
+            notes.source("head_dim", dim, "rotary_dim: what turns with latent attention is a tensor of its own")
+        } else {
+            notes.source("head_dim", whole, from)
+        };
         let offset = if self.architecture() == "deepseek4" { head_dim.saturating_sub(dim) } else { 0 };
         Ok((head_dim, Rotary::new(head_dim, dim, offset)?))
     }
@@ -167,11 +170,11 @@ impl File<'_> {
         let spared = kind.has_window() && architectures::divisors_spare_windows(self.architecture());
         if let Some(divisors) = self.tensors.freqs.filter(|_| !spared) {
             notes.source("divisors", format!("a list of {}", divisors.len()), "rope_freqs.weight");
-            return Ok(Divided::new(self.scaled(scaling)?, first(divisors, pairs)).into());
+            return Ok(Divided::new(self.scaled(scaling, notes)?, first(divisors, pairs)).into());
         }
         match (self.tensors.factors_short, self.tensors.factors_long) {
-            (Some(short), Some(long)) if !scaling.yarn => self.longrope(scaling, short, long, pairs),
-            (None, None) => self.scaled(scaling),
+            (Some(short), Some(long)) if !scaling.yarn => self.longrope(scaling, short, long, pairs, notes),
+            (None, None) => self.scaled(scaling, notes),
             (Some(_), Some(_)) => {
                 let may_be = "longrope or linear beside rope_factors_short and rope_factors_long";
                 Err(Error::setting(self.keys.path("rope.scaling.type"), "yarn", may_be))
@@ -181,17 +184,22 @@ impl File<'_> {
         }
     }
 
-    fn scaled(&self, scaling: Scaling) -> Result<Law> {
+    fn scaled(&self, scaling: Scaling, notes: &mut Notes) -> Result<Law> {
         let Scaling { base, factor, yarn, attention_factor } = scaling;
         if yarn {
-            let mut law = Yarn::new(base, factor, self.original_context()?);
+            let mut law = Yarn::new(base, factor, self.original_context(notes)?);
             law.magnitude = Magnitude::Explicit(attention_factor);
+            let mut given = |setting: &str, key: &str, least: f64| -> Result<Option<f64>> {
+                let number = self.keys.number(key)?.filter(|&number| number >= least);
+                Ok(number.map(|number| notes.source(setting, number, self.keys.path(key))))
+            };
             if architectures::reads_betas(self.architecture()) {
-                law.beta_fast = self.keys.number("rope.scaling.yarn_beta_fast")?.unwrap_or(law.beta_fast);
-                law.beta_slow = self.keys.number("rope.scaling.yarn_beta_slow")?.unwrap_or(law.beta_slow);
+                let any = f64::NEG_INFINITY;
+                law.beta_fast = given("beta_fast", "rope.scaling.yarn_beta_fast", any)?.unwrap_or(law.beta_fast);
+                law.beta_slow = given("beta_slow", "rope.scaling.yarn_beta_slow", any)?.unwrap_or(law.beta_slow);
             }
             if self.architecture() == "grok" {
-                let share = self.keys.number("rope.scaling.yarn_ext_factor")?.filter(|&share| share >= 0.0);
+                let share = given("extrapolation_factor", "rope.scaling.yarn_ext_factor", 0.0)?;
                 law.extrapolation_factor = share.unwrap_or(law.extrapolation_factor);
             }
             return Ok(law.into());
@@ -202,25 +210,32 @@ impl File<'_> {
         }
         let alpha = self.keys.number("rope.scaling.alpha")?.filter(|&alpha| alpha > 0.0);
         Ok(match alpha.filter(|_| self.architecture() == "hunyuan_vl") {
-            Some(alpha) => NtkAware::new(base, alpha).into(),
+            Some(alpha) => {
+                NtkAware::new(base, notes.source("alpha", alpha, self.keys.path("rope.scaling.alpha"))).into()
+            }
             None if factor == 1.0 => Plain::new(base).into(),
             None => Linear::new(base, factor).into(),
         })
     }
 
-    fn longrope(&self, scaling: Scaling, short: &[f32], long: &[f32], pairs: usize) -> Result<Law> {
+    fn longrope(&self, scaling: Scaling, short: &[f32], long: &[f32], pairs: usize, notes: &mut Notes) -> Result<Law> {
+        notes.source("short_factor", format!("a list of {}", short.len()), "rope_factors_short.weight");
+        notes.source("long_factor", format!("a list of {}", long.len()), "rope_factors_long.weight");
         // Linear scaling would come on top; files with these lists have a factor of 1.
         let scaled = |divisors| first(divisors, pairs).into_iter().map(|divisor| divisor * scaling.factor).collect();
-        let mut law = LongRope::new(scaling.base, scaled(short), scaled(long), self.original_context()?, 1.0);
+        let mut law = LongRope::new(scaling.base, scaled(short), scaled(long), self.original_context(notes)?, 1.0);
         law.attention_factor = Some(scaling.attention_factor);
         Ok(law.into())
     }
 
-    fn original_context(&self) -> Result<u32> {
-        match self.keys.count("rope.scaling.original_context_length")? {
-            Some(context) => Ok(context),
-            None => self.keys.required_count("context_length"),
-        }
+    fn original_context(&self, notes: &mut Notes) -> Result<u32> {
+        const OWN: &str = "rope.scaling.original_context_length";
+        const SHARED: &str = "context_length";
+        let (context, key) = match self.keys.count(OWN)? {
+            Some(context) => (context, OWN),
+            None => (self.keys.required_count(SHARED)?, SHARED),
+        };
+        Ok(notes.source("original_max_position_embeddings", context, self.keys.path(key)))
     }
 
     fn sections(&self) -> Result<Option<Vec<u32>>> {
@@ -238,8 +253,7 @@ impl File<'_> {
             Rotation::SectionsOrInterleaved if self.sections()?.is_none() => Pairing::Interleaved,
             _ => Pairing::HalfSplit,
         };
-        notes.source("pairing", format!("{pairing:?}"), "llama.cpp's table of architectures");
-        Ok(pairing)
+        Ok(notes.source("pairing", pairing, "llama.cpp's table of architectures"))
     }
 
     fn axes(&self, rotary: Rotary, notes: &mut Notes) -> Result<Axes> {
@@ -277,7 +291,7 @@ impl File<'_> {
         notes.source("query_scale", scale, self.keys.path("attention.temperature_scale"));
         let window = match self.keys.count("attention.temperature_length")? {
             Some(window) if architectures::is_deepseek(self.architecture()) => window,
-            _ => self.original_context()?,
+            _ => self.original_context(notes)?,
         };
         Ok(Some(QueryScale { scale, window, shift: 0 }))
     }

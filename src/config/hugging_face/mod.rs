@@ -113,6 +113,7 @@ impl<'a> File<'a> {
         for key in self.config.unread().iter().filter(|key| is_about_rope(key)) {
             self.notes.warn(format!("{key} is not known and changes nothing"));
         }
+        rope.context = self.max_position_embeddings()?.map(|(longest, _)| longest);
         rope.warnings = self.notes.warnings;
         Ok(rope)
     }

@@ -36,10 +36,12 @@ impl<'a> File<'a> {
         let rotates = self.rotates(kind, own.is_some(), notes)?;
         let head_dim = self.head_dim(layer_type, notes)?;
         let share = self.partial_rotary_factor(rope, head_dim, notes)?;
+        let longest = self.max_position_embeddings()?;
         let around = Around {
             base: self.base(rope, kind, notes)?,
             partial_rotary_factor: share,
-            max_position_embeddings: self.max_position_embeddings()?,
+            max_position_embeddings: longest
+                .map(|(longest, key)| notes.source("max_position_embeddings", longest, self.config.path(key))),
             original_max_position_embeddings: self.original_context()?,
             calls_longrope_yarn: self.model.calls_longrope_yarn(),
         };
@@ -211,9 +213,9 @@ impl<'a> File<'a> {
         Ok(found.choose("partial_rotary_factor", notes, || (class, self.class())))
     }
 
-    fn max_position_embeddings(&self) -> Result<Option<u32>> {
-        let keys = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx"];
-        Ok(self.config.count_of(&keys)?.map(|(longest, _)| longest))
+    /// The longest sequence that the model allows, and the key that says so.
+    pub(super) fn max_position_embeddings(&self) -> Result<Option<(u32, &'static str)>> {
+        self.config.count_of(&["max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx"])
     }
 
     /// The original context beside the rope's settings; where those are nested, each has its own.
@@ -237,7 +239,8 @@ impl<'a> File<'a> {
 
     fn rotary(&self, law: &Law, head_dim: u32, share: f64, notes: &mut Notes) -> Result<Rotary> {
         let dim = law::rotary_dim(law, head_dim, share);
-        notes.source("rotary_dim", dim, "head_dim and partial_rotary_factor");
+        let from = if self.is_latent() { "head_dim" } else { "head_dim and partial_rotary_factor" };
+        notes.source("rotary_dim", dim, from);
         let offset = if self.model.rotates_the_end() { head_dim.saturating_sub(dim) } else { 0 };
         Rotary::new(head_dim, dim, offset)
     }
@@ -248,8 +251,7 @@ impl<'a> File<'a> {
             Some(false) => Pairing::HalfSplit,
             None => self.model.pairing(),
         };
-        notes.source("pairing", format!("{pairing:?}"), self.key_or_class("rope_interleave"));
-        Ok(pairing)
+        Ok(notes.source("pairing", pairing, self.key_or_class("rope_interleave")))
     }
 
     fn axes(&self, rope: &Object, law: &Law, pairs: usize, notes: &mut Notes) -> Result<Axes> {

@@ -13,6 +13,8 @@ const LONGEST_LOOP: usize = 1 << 15;
 /// A rotation, told without buffers. All layouts have the same batch and tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
+    /// What the caller knows the first tensor by: keys may be alone.
+    pub name: &'static str,
     pub data: Data,
     pub elements: Elements,
     pub angles: Angles,
@@ -223,11 +225,12 @@ impl Region {
         [self.batch.len(), self.tokens.len(), self.groups.len()]
     }
 
-    /// Two halves along the axis on which a tensor reaches farthest.
-    fn halves_along_reach(&self, layout: Layout) -> Option<(Self, Self)> {
+    /// Two halves along the axis on which a tensor reaches farthest; a cache's rows are not the region's tokens.
+    fn halves_along_reach(&self, layout: Layout, is_cache: bool) -> Option<(Self, Self)> {
         let reach = |axis: usize| layout.shape()[axis].saturating_sub(1).saturating_mul(layout.strides()[axis]);
         let extents = self.extents();
-        let axis = (0..3).filter(|&axis| extents[axis] > 1).max_by_key(|&axis| reach(axis))?;
+        let shrinks = |axis: usize| extents[axis] > 1 && !(is_cache && axis == 1);
+        let axis = (0..3).filter(|&axis| shrinks(axis)).max_by_key(|&axis| reach(axis))?;
         Some(self.halves(axis))
     }
 
@@ -275,7 +278,7 @@ impl Planner {
             return Ok(());
         }
         let halves = match piece.layout(largest) {
-            Some(layout) if grid_fits => region.halves_along_reach(layout),
+            Some(layout) if grid_fits => region.halves_along_reach(layout, self.job.cached() == Some(largest)),
             _ => region.halves_of_longest(),
         };
         match halves {
@@ -285,8 +288,22 @@ impl Planner {
             }
             None => {
                 self.limits.expect_groups("the channels of one head", part.groups[0])?;
-                self.limits.expect_binding(&format!("one head of {} in one token", largest.name()), bytes)
+                self.limits.expect_binding(&self.least(largest), bytes)
             }
+        }
+    }
+
+    /// What of a tensor a dispatch cannot do without.
+    fn least(&self, tensor: Tensor) -> String {
+        let name = match tensor {
+            Tensor::Q => self.job.name.into(),
+            Tensor::QOut => format!("{}.output", self.job.name),
+            other => other.name().into(),
+        };
+        // Which row of a cache a token goes to only the device knows.
+        match self.job.cached() == Some(tensor) {
+            true => format!("all rows of one head of {name}"),
+            false => format!("one head of {name} in one token"),
         }
     }
 
@@ -315,13 +332,24 @@ impl Planner {
         Job { start, ..job }
     }
 
+    /// The layout to bind for a tensor: where a piece holds none of its heads, its first word, for a binding must be
+    /// filled whether or not it is used.
+    fn bound(&self, job: &Job, tensor: Tensor) -> Option<Layout> {
+        let layout = job.layout(tensor)?;
+        if !layout.is_empty() {
+            return Some(layout);
+        }
+        let whole = self.job.layout(tensor)?;
+        Layout::strided([1, 1, 1, tensor.word(self.lane)], [0, 0, 0, 1], whole.offset()).ok()
+    }
+
     /// The dispatch that does all of a job at once.
     fn part(&self, job: &Job, region: &Region) -> Part {
         let mut ranges = Vec::new();
         let mut places = [Place::default(); 6];
         let all = job.data.bindings().iter().chain(&[Tensor::POSITIONS_BINDING, Tensor::ROWS_BINDING]);
         for (binding, tensors) in all {
-            let present = || tensors.iter().filter_map(|&tensor| Some((tensor, job.layout(tensor)?)));
+            let present = || tensors.iter().filter_map(|&tensor| Some((tensor, self.bound(job, tensor)?)));
             let Some((first, _)) = present().next() else { continue };
             let range = self.limits.range(present().map(|(tensor, layout)| (layout, job.elements.of(tensor))));
             for (tensor, layout) in present() {
@@ -387,6 +415,7 @@ mod tests {
         let q = Layout::contiguous(shape).unwrap();
         let k = Layout::contiguous([shape[0], shape[1], k_heads, shape[3]]).unwrap();
         Job {
+            name: "q",
             data: Data::InPlace,
             elements: Elements::all(ElementType::F32),
             angles: Angles::Turns,
@@ -419,6 +448,8 @@ mod tests {
             assert!(part.groups.iter().all(|&n| n > 0 && n <= limits.groups), "{part:?}");
             for (_, _, range) in &part.ranges {
                 assert!(range.end - range.start <= limits.binding && range.start % limits.alignment == 0, "{part:?}");
+                // All jobs here take the vector path, whose words are of sixteen bytes.
+                assert!(range.end - range.start >= 16, "{part:?}");
             }
         }
         parts
@@ -446,6 +477,19 @@ mod tests {
         let heads_first = Layout::heads_first([1, 100, 8, 64]).unwrap();
         let job = Job { q: heads_first, q_out: heads_first, k: None, data: Data::One, ..job([1, 100, 8, 64], 2) };
         assert!(assert_covers(&job, small, false).len() > 1);
+    }
+
+    #[test]
+    fn groups_without_a_key_still_fill_its_binding() {
+        for (heads, k_heads, limits) in [(40, 8, LIMITS), (4, 1, Limits { binding: 1 << 12, ..LIMITS })] {
+            let tokens = if heads == 40 { 7000 } else { 64 };
+            let of = |heads| Layout::heads_first([1, tokens, heads, 64]).unwrap();
+            let (q, k) = (of(heads), of(k_heads));
+            for software in [false, true] {
+                let job = Job { q, q_out: q, k: Some((k, k)), ..job([1, tokens, heads, 64], k_heads) };
+                assert!(!assert_covers(&job, limits, software).is_empty());
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,251 @@
+//! An explanation as a page of text, for a terminal of 100 columns.
+
+use super::pairs::{Band, Fate, Scaling};
+use super::{Explanation, Kind, Number};
+use crate::model::ranges;
+use crate::report;
+use phasor::Pairing;
+
+/// The width of the labels, and of a line.
+const LABEL: usize = 12;
+const WIDTH: usize = 100;
+
+/// The page.
+pub fn page(explanation: &Explanation) -> String {
+    let mut text = title(explanation);
+    for kind in &explanation.groups {
+        text += &format!("\n{}", wrapped("", "", &format!("{}: {}", kind.which, kind.what)));
+        text += &if kind.rotates { rotation(explanation, kind) } else { no_rotation(kind) };
+        text += &numbers(&kind.numbers);
+    }
+    if !explanation.warnings.is_empty() {
+        text += "\nwarnings\n";
+        text.extend(explanation.warnings.iter().map(|warning| wrapped("  ", "- ", warning)));
+    }
+    text
+}
+
+fn title(explanation: &Explanation) -> String {
+    let mut parts = vec![format!("{}: {}", explanation.file, explanation.model_type)];
+    parts.extend(explanation.layers.map(|n| format!("{n} layer{}", if n == 1 { "" } else { "s" })));
+    parts.extend(explanation.context.map(|n| format!("a context of {} tokens", whole(n.into()))));
+    parts.join(", ") + "\n"
+}
+
+fn no_rotation(kind: &Kind) -> String {
+    line("turns", "nothing: queries and keys stay as they are") + &queries(kind)
+}
+
+fn rotation(explanation: &Explanation, kind: &Kind) -> String {
+    let mut text = line("turns", &turns(kind));
+    text += &line("pairing", &pairing(kind));
+    text += &lines("law", kind.formula.iter().map(String::as_str));
+    let factors: Vec<_> = kind.scaling.iter().map(|scaling| scaling.attention_factor).collect();
+    let factor_varies = factors.windows(2).any(|two| two[0] != two[1]);
+    for scaling in &kind.scaling {
+        if kind.scaling.len() > 1 {
+            text += &line("length", &scaling.holds);
+        }
+        text += &lines("pairs", bands(kind, scaling).iter().map(String::as_str));
+        text += &line("wavelength", &wavelength(scaling, explanation.context));
+        if factor_varies {
+            text += &line("attention", &attention(kind, scaling.attention_factor));
+        }
+    }
+    if let (false, Some(&factor)) = (factor_varies, factors.first()) {
+        text += &line("attention", &attention(kind, factor));
+    }
+    if kind.softmax_scale_multiplier != 1.0 {
+        let by = number(kind.softmax_scale_multiplier);
+        text += &line("softmax", &format!("the scale of the whole logit, 1/sqrt(d), is multiplied by {by}"));
+    }
+    text += &queries(kind);
+    text += &lines("axes", axes(kind).iter().map(String::as_str));
+    text.extend(kind.elsewhere.iter().map(|note| line("elsewhere", note)));
+    text
+}
+
+fn queries(kind: &Kind) -> String {
+    let scale = kind.query_scale.as_ref();
+    scale.map_or_else(String::new, |scale| line("queries", &format!("at position m are multiplied by {scale}")))
+}
+
+fn turns(kind: &Kind) -> String {
+    let (head, dim, first) = (kind.head_dim, kind.rotary_dim, kind.rotary_offset);
+    match (dim == head, first) {
+        (true, _) => format!("all {head} channels, in {} pairs", dim / 2),
+        (false, 0) => format!("the first {dim} of {head} channels, in {} pairs", dim / 2),
+        (false, _) => format!("channels {first} to {} of {head}, in {} pairs", first + dim - 1, dim / 2),
+    }
+}
+
+fn pairing(kind: &Kind) -> String {
+    let (first, pairs) = (kind.rotary_offset, kind.rotary_dim / 2);
+    let from = if first == 0 { String::new() } else { format!("{first} + ") };
+    match kind.pairing {
+        Pairing::Interleaved => format!("interleaved (normal, GPT-J): channels {from}2i and {from}2i + 1"),
+        Pairing::HalfSplit => format!("half-split (NeoX, rotate_half): channels {from}i and {from}i + {pairs}"),
+    }
+}
+
+/// What becomes of the pairs, in aligned columns.
+fn bands(kind: &Kind, scaling: &Scaling) -> Vec<String> {
+    if let [Band { fate: Fate::Unchanged, pairs, .. }] = scaling.bands.as_slice() {
+        return vec![format!("all {} unscaled", pairs.len())];
+    }
+    let rows = scaling.bands.iter().map(|band| {
+        let word = match band.fate {
+            Fate::Unchanged => "unchanged",
+            Fate::Between if kind.blends => "blended",
+            Fate::Divided if kind.blends => "interpolated",
+            Fate::Between | Fate::Divided => "slowed",
+            Fate::Still => "still",
+        };
+        let divided = match band.divided_by {
+            Some([least, most]) if band.fate != Fate::Unchanged => format!("divided by {}", range(least, most)),
+            _ => String::new(),
+        };
+        vec![band.pairs.len().to_string(), word.to_owned(), some_of(&band.pairs), divided]
+    });
+    columns(&[], rows, &[0])
+}
+
+fn range(least: f64, most: f64) -> String {
+    let [a, b] = [least, most].map(short);
+    if a == b { a } else { format!("{a} to {b}") }
+}
+
+/// Pairs by their numbers, cut short where they do not lie together.
+fn some_of(pairs: &[usize]) -> String {
+    const MOST: usize = 8;
+    let all = ranges(pairs);
+    if all.split(", ").count() <= MOST {
+        return all;
+    }
+    let first: Vec<_> = all.split(", ").take(MOST).collect();
+    format!("{}, …", first.join(", "))
+}
+
+fn wavelength(scaling: &Scaling, context: Option<u32>) -> String {
+    let Some(after) = scaling.longest_wavelength else { return "no pair turns".to_owned() };
+    let measured = |tokens: f64, unit: &str| {
+        let of = |context: u32| format!(", {} contexts", short(tokens / f64::from(context)));
+        format!("{}{unit}{}", whole(tokens), context.map(of).unwrap_or_default())
+    };
+    let unscaled = scaling.longest_wavelength_unscaled.filter(|_| !scaling.changes_nothing());
+    let unscaled = unscaled.map(|before| format!("; without scaling {}", measured(before, ""))).unwrap_or_default();
+    format!("longest {}{unscaled}", measured(after, " tokens"))
+}
+
+fn attention(kind: &Kind, factor: f64) -> String {
+    let formula = kind.attention_formula.as_ref().map(|formula| format!(" = {formula}")).unwrap_or_default();
+    if factor == 1.0 {
+        return format!("factor 1{formula}: logits keep their size");
+    }
+    let square = decimals(factor * factor, 6);
+    format!("factor {}{formula} on cos and sin; on logits its square, {square}", number(factor))
+}
+
+fn axes(kind: &Kind) -> Vec<String> {
+    if kind.axes.is_empty() {
+        return Vec::new();
+    }
+    let count = kind.axes.len();
+    let text = match count - usize::from(kind.text_axes) {
+        0 => "text has the same one on all".to_owned(),
+        _ => "text has the same one on all but the last, where it is at 0 (llama.cpp)".to_owned(),
+    };
+    let rows = kind
+        .axes
+        .iter()
+        .enumerate()
+        .map(|(axis, pairs)| vec![format!("axis {axis}"), format!("{} pairs", pairs.len()), some_of(pairs)]);
+    let head = format!("{count} positions to a token; {text}");
+    std::iter::once(head).chain(columns(&[], rows, &[1])).collect()
+}
+
+/// Setting, value and origin, below the words.
+fn numbers(numbers: &[Number]) -> String {
+    let rows = numbers.iter().map(|n| vec![n.setting.clone(), n.value.clone(), n.from.clone()]);
+    let table = columns(&["setting", "value", "from"], rows, &[]);
+    table.into_iter().map(|line| format!("    {line}\n")).collect()
+}
+
+/// Aligned columns, line by line, without the space that a table has at its left.
+fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>, right: &[usize]) -> Vec<String> {
+    let table = report::columns(header, rows, right);
+    table.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()).collect()
+}
+
+/// A label and what is to be said under it.
+fn line(label: &str, text: &str) -> String {
+    wrapped("  ", &format!("{label:LABEL$}"), text)
+}
+
+fn lines<'a>(label: &str, texts: impl Iterator<Item = &'a str>) -> String {
+    texts.enumerate().map(|(i, text)| line(if i == 0 { label } else { "" }, text)).collect()
+}
+
+/// Text that goes on below its own beginning.
+fn wrapped(margin: &str, head: &str, text: &str) -> String {
+    let first = format!("{margin}{head}");
+    let rest = " ".repeat(first.len().max(2));
+    let options = textwrap::Options::new(WIDTH).initial_indent(&first).subsequent_indent(&rest);
+    textwrap::fill(text, options).trim_end().to_owned() + "\n"
+}
+
+/// A number with as many digits as a reader needs to compare it with another program's.
+fn number(x: f64) -> String {
+    decimals(x, 10)
+}
+
+/// At most so many digits behind the point.
+fn decimals(x: f64, digits: usize) -> String {
+    let text = format!("{x:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Three digits or so.
+fn short(x: f64) -> String {
+    match x {
+        x if x == x.round() && x.abs() < 1e6 => format!("{x}"),
+        x if (0.001..1e6).contains(&x) => decimals(x, (2 - x.log10().floor() as i32).max(0) as usize),
+        x => format!("{x:.2e}"),
+    }
+}
+
+/// A number of tokens, by thousands.
+fn whole(x: f64) -> String {
+    if x >= 1e12 {
+        return format!("{x:.2e}");
+    }
+    let digits = format!("{:.0}", x);
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0.0, 999.6, 131_072.0, 2.5e13].map(whole), ["0", "1,000", "131,072", "2.50e13"]);
+        assert_eq!([8.0, 1.0526, 61.97, 0.4, 1234.6, 3.2e9].map(short), ["8", "1.05", "62", "0.4", "1235", "3.20e9"]);
+        assert_eq!([1.0, 1.138_629_436_111_989].map(number), ["1", "1.1386294361"]);
+    }
+
+    #[test]
+    fn long_text_goes_on_below_its_beginning() {
+        let text = wrapped("  ", "label  ", &"word ".repeat(40));
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines.len() > 2 && lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(lines[1].starts_with("         word"), "{text}");
+    }
+}
