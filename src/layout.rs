@@ -217,14 +217,12 @@ impl Layout {
         axes_meet(&sorted(self), &sorted(other), other.offset as i128 - self.offset as i128)
     }
 
-    /// Whether each head's channels lie in words of four, whole ones and aligned. Not those of an empty tensor, whose
-    /// binding may be shorter than a word.
+    /// Whether each head's channels lie in words of four, whole ones and aligned.
     #[cfg(feature = "gpu")]
     pub(crate) fn is_in_fours(&self) -> bool {
         let rows = self.strides.into_iter().zip(self.shape).take(3).filter(|&(_, extent)| extent > 1);
         let [.., channels] = self.shape;
-        !self.is_empty()
-            && rows.map(|(stride, _)| stride).chain([self.offset, channels]).all(|n| n.is_multiple_of(4))
+        rows.map(|(stride, _)| stride).chain([self.offset, channels]).all(|n| n.is_multiple_of(4))
             && (self.strides[3] == 1 || channels <= 1)
     }
 

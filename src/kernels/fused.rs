@@ -403,7 +403,11 @@ impl Job {
                 embeddings: cope.map(|cope| cope.embeddings.element),
                 gate_keys: gate_keys.map(element),
                 bias: self.bias.map(element),
-                fours: words.into_iter().flatten().all(|operand| operand.layout.is_in_fours()),
+                // An empty tensor's binding may be shorter than a word.
+                fours: words
+                    .into_iter()
+                    .flatten()
+                    .all(|operand| operand.layout.is_in_fours() && !operand.layout.is_empty()),
             },
         }
     }
