@@ -179,11 +179,6 @@ impl Layout {
         if self.is_empty() { self.offset..self.offset } else { self.offset..self.offset + self.reach() + 1 }
     }
 
-    /// Whether both name the same elements by the same indices. Strides of axes of one index do not matter.
-    pub(crate) fn is_same_places(&self, other: &Self) -> bool {
-        self.shape == other.shape && self.offset == other.offset && self.axes().eq(other.axes())
-    }
-
     /// Whether two indices may name the same element, so that writing here would be a race. Exact for axes that nest,
     /// as those of slices of a tensor do; elsewhere it errs towards `true`.
     #[must_use]
@@ -252,6 +247,11 @@ impl Layout {
 /// What planning a dispatch takes.
 #[cfg(feature = "gpu")]
 impl Layout {
+    /// Whether both name the same elements by the same indices. Strides of axes of one index do not matter.
+    pub(crate) fn is_same_places(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.offset == other.offset && self.axes().eq(other.axes())
+    }
+
     /// Batch and tokens exchanged, for work that treats every token alike.
     pub(crate) fn rows_exchanged(mut self) -> Self {
         self.shape.swap(0, 1);
