@@ -206,8 +206,8 @@ pub fn defaults(law: &Law) -> Vec<(&'static str, String)> {
 pub fn elsewhere(law: &Law) -> Vec<&'static str> {
     match law {
         Law::DynamicNtk(_) => vec![
-            "transformers takes the length of each forward pass, so that keys in the cache keep older bases; vLLM and \
-             SGLang take factor * max_position_embeddings for all.",
+            "transformers takes the largest position so far, plus one, so that keys in the cache keep older bases; vLLM \
+             and SGLang take factor * max_position_embeddings for all.",
         ],
         Law::LongRope(_) => vec![
             "transformers chooses the list by the sequence and drops the cache when it changes; vLLM and llama.cpp choose \

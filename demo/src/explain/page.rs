@@ -57,7 +57,8 @@ fn rotation(explanation: &Explanation, kind: &Kind) -> String {
     }
     if kind.softmax_scale_multiplier != 1.0 {
         let by = number(kind.softmax_scale_multiplier);
-        text += &line("softmax", &format!("the scale of the whole logit, 1/sqrt(d), is multiplied by {by}"));
+        text +=
+            &line("softmax", &format!("1/sqrt(d), d all channels of a query, turning or not, is multiplied by {by}"));
     }
     text += &queries(kind);
     text += &lines("axes", axes(kind).iter().map(String::as_str));
@@ -143,7 +144,10 @@ fn attention(kind: &Kind, factor: f64) -> String {
         return format!("factor 1{formula}: logits keep their size");
     }
     let square = decimals(factor * factor, 6);
-    format!("factor {}{formula} on cos and sin; on logits its square, {square}", number(factor))
+    format!(
+        "factor {}{formula} on cos and sin; on the turning channels' share of a logit its square, {square}",
+        number(factor)
+    )
 }
 
 fn axes(kind: &Kind) -> Vec<String> {
