@@ -1,6 +1,6 @@
 // Cosines and sines of a range of positions, or of the positions in a buffer, one row for each.
 //
-//     cos[row, i] = attention_factor * cos(position(row) * inv_freq[i]), and sin likewise
+//     table[row, {cos, sin}, i] = attention_factor * cosine and sine of position(row) * inv_freq[i]
 //
 // Exact to about 1e-7 at any position (shared/turn.wgsl). Twin: src/reference/rope_table.rs.
 

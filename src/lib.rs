@@ -31,7 +31,7 @@
 //!
 //! # What is exact
 //! Angles are. A position times a frequency is reduced modulo a whole turn in integers, so that cosine and sine are
-//! within 2e-7 of the true ones at every position an i32 can hold, on every driver, with a table or without. The kernels
+//! within 2e-7 of the true ones at every position an i32 can hold, with a table or without. The kernels
 //! call no `sin`, `cos` or `pow`. Arithmetic is f32 throughout.
 //!
 //! # Features
