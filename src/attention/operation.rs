@@ -124,22 +124,13 @@ impl Operation {
         Ok(())
     }
 
-    /// Refuses results of which one lies between the other's elements: one dispatch binds a range for each.
+    /// Refuses results of which one lies between the other's elements.
     pub(crate) fn expect_ranges_apart(&self, gpu: &Gpu) -> Result<()> {
-        let limits = Limits::from(gpu.limits());
-        let range = |view: &View| limits.range([(view.layout(), view.element())]);
         let written = self.written();
-        for (i, (_, name, view)) in written.iter().enumerate() {
-            for (_, other, other_view) in &written[i + 1..] {
-                let (a, b) = (range(view), range(other_view));
-                if view.buffer() == other_view.buffer() && a.start < b.end && b.start < a.end {
-                    return Err(Error::Overlap {
-                        argument: (*name).into(),
-                        other: (*other).into(),
-                        may_be: format!("in another buffer, or {} bytes apart", limits.alignment),
-                    });
-                }
-            }
+        for (i, &(_, name, view)) in written.iter().enumerate() {
+            written[i + 1..]
+                .iter()
+                .try_for_each(|&(_, other, also)| expect_ranges_apart(gpu, (name, view), (other, also)))?;
         }
         Ok(())
     }
@@ -158,6 +149,20 @@ impl<F: Fn(&AttentionShape, &Region, &mut Scratch) -> Result<Vec<Step>>> StepsOf
 fn plan(gpu: &Gpu, shape: &AttentionShape, first: usize, steps: impl StepsOf) -> Result<Plan> {
     let whole = Region { batch: 0..shape.batch, tokens: 0..shape.tokens, heads: 0..shape.heads };
     Plan::new(whole, Limits::from(gpu.limits()), first, |region, scratch| steps(shape, region, scratch))
+}
+
+/// Refuses two written views of which one lies between the other's elements: one dispatch binds a range for each.
+pub(super) fn expect_ranges_apart(gpu: &Gpu, (name, view): (&str, &View), (other, also): (&str, &View)) -> Result<()> {
+    let limits = Limits::from(gpu.limits());
+    let [a, b] = [view, also].map(|view| limits.range([(view.layout(), view.element())]));
+    if view.buffer() != also.buffer() || a.start >= b.end || b.start >= a.end {
+        return Ok(());
+    }
+    Err(Error::Overlap {
+        argument: name.into(),
+        other: other.into(),
+        may_be: format!("in another buffer, or {} bytes apart", limits.alignment),
+    })
 }
 
 /// A region of a tensor that may be absent.

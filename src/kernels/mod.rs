@@ -1,6 +1,7 @@
 //! One file per shader: its bindings, its parameters, its grid. Pure planning, testable without a device.
 
 pub(crate) mod attention_decode;
+pub(crate) mod attention_merge;
 pub(crate) mod attention_rows;
 pub(crate) mod attention_scores;
 pub(crate) mod attention_tiles;
@@ -31,6 +32,7 @@ pub(crate) fn all() -> Vec<Shader> {
         .chain(cope_positions::all())
         .chain(cope_interpolate::all())
         .chain(attention_decode::all())
+        .chain(attention_merge::all())
         .chain(attention_rows::all())
         .chain(attention_tiles::all())
         .chain(attention_scores::all())

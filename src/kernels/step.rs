@@ -22,6 +22,8 @@ pub(crate) enum Tensor {
     Logits,
     Output,
     Lse,
+    Part,
+    PartLse,
     /// Whatever lies in the scratch buffer.
     Scratch,
 }
@@ -122,6 +124,8 @@ impl Tensor {
             Self::Logits => "logits of one token and head",
             Self::Output => "output of one token and head",
             Self::Lse => "lse of one token and head",
+            Self::Part => "part of one token and head",
+            Self::PartLse => "part_lse of one token and head",
             Self::Scratch => "scratch of one token and head",
         }
     }
