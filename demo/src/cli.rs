@@ -28,7 +28,7 @@ Examples:
   phasor                       the demo
   phasor info                  which devices there are
   phasor verify                is this device right? every kernel variant against float64
-  phasor bench                 is it fast? rotation beside a copy kernel
+  phasor bench                 is it fast? rotation and attention beside what bounds them
   phasor explain --config config.json
                                what a model's rope does, layer by layer, and where each number is from
   phasor --adapter llvmpipe    the demo on another device
