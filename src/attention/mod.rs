@@ -9,6 +9,7 @@ mod fused;
 mod mask;
 #[cfg(feature = "gpu")]
 mod operation;
+mod rotation;
 mod settings;
 #[cfg(feature = "gpu")]
 mod unfused;
@@ -16,6 +17,7 @@ mod unfused;
 #[cfg(feature = "gpu")]
 pub use fused::{Fused, Schedule};
 pub use mask::{Mask, Standing};
+pub use rotation::Rotation;
 pub use settings::{Attention, ContextualPe, Gates};
 #[cfg(feature = "gpu")]
 pub use unfused::Unfused;

@@ -4,6 +4,7 @@ pub(crate) mod attention_decode;
 pub(crate) mod attention_rows;
 pub(crate) mod attention_scores;
 pub(crate) mod attention_tiles;
+pub(crate) mod attention_turned;
 pub(crate) mod attention_values;
 pub(crate) mod cope_interpolate;
 pub(crate) mod cope_logits;
@@ -16,6 +17,7 @@ pub(crate) mod plan;
 pub(crate) mod region;
 pub(crate) mod rope_rotate;
 pub(crate) mod rope_table;
+pub(crate) mod rotation;
 pub(crate) mod softmax;
 pub(crate) mod step;
 pub(crate) mod words;
@@ -30,6 +32,7 @@ pub(crate) fn all() -> Vec<Shader> {
         .chain(cope_logits::all())
         .chain(cope_positions::all())
         .chain(cope_interpolate::all())
+        .chain(attention_turned::all())
         .chain(attention_decode::all())
         .chain(attention_rows::all())
         .chain(attention_tiles::all())
