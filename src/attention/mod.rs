@@ -11,6 +11,7 @@ mod mask;
 mod merge;
 #[cfg(feature = "gpu")]
 mod operation;
+mod rotation;
 mod settings;
 #[cfg(feature = "gpu")]
 mod unfused;
@@ -18,8 +19,12 @@ mod unfused;
 #[cfg(feature = "gpu")]
 pub use fused::{Fused, Schedule};
 pub use mask::{Mask, Standing};
+<<<<<<< HEAD
 #[cfg(feature = "gpu")]
 pub use merge::Merge;
+=======
+pub use rotation::Rotation;
+>>>>>>> rotated
 pub use settings::{Attention, ContextualPe, Gates};
 #[cfg(feature = "gpu")]
 pub use unfused::Unfused;

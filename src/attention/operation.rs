@@ -2,6 +2,7 @@
 
 use super::{Attention, AttentionShape, Gates, expect};
 use crate::gpu::{Gpu, Prepared, View};
+use crate::kernels::attention_turned::{self, Stand};
 use crate::kernels::grid::Limits;
 use crate::kernels::plan::{Plan, Scratch};
 use crate::kernels::region::Region;
@@ -133,6 +134,36 @@ impl Operation {
                 .try_for_each(|&(_, other, also)| expect_ranges_apart(gpu, (name, view), (other, also)))?;
         }
         Ok(())
+    }
+
+    /// Queries of a region as they meet keys: as they are, or turned in scratch memory by a dispatch.
+    pub(super) fn queries(
+        &self,
+        shape: &AttentionShape,
+        region: &Region,
+        scratch: &mut Scratch,
+    ) -> Result<(Operand, Option<Step>)> {
+        let Attention { q, mask, key_ranges, .. } = &self.attention;
+        let visible = mask.visible_keys(region.tokens.start, shape.tokens, shape.keys);
+        let stand = Stand {
+            place: visible.place,
+            from_row_end: visible.from_row_end,
+            key_ranges: of(region, Tensor::KeyRanges, key_ranges.as_ref())?,
+            keys: shape.keys,
+        };
+        self.turned(Operand::of(Tensor::Query, q, |all| region.of(all))?, stand, scratch)
+    }
+
+    /// Turns a tensor in scratch memory, if this is an attention that rotates.
+    pub(super) fn turned(
+        &self,
+        operand: Operand,
+        stand: Stand,
+        scratch: &mut Scratch,
+    ) -> Result<(Operand, Option<Step>)> {
+        let Some(rotation) = &self.attention.rotation else { return Ok((operand, None)) };
+        let (turned, step) = attention_turned::step(operand, rotation, stand, scratch)?;
+        Ok((turned, Some(step)))
     }
 
     fn check_scratch(&self, plan: &Plan, scratch: &View) -> Result<()> {

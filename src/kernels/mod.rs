@@ -5,6 +5,7 @@ pub(crate) mod attention_merge;
 pub(crate) mod attention_rows;
 pub(crate) mod attention_scores;
 pub(crate) mod attention_tiles;
+pub(crate) mod attention_turned;
 pub(crate) mod attention_values;
 pub(crate) mod cope_interpolate;
 pub(crate) mod cope_logits;
@@ -17,6 +18,7 @@ pub(crate) mod plan;
 pub(crate) mod region;
 pub(crate) mod rope_rotate;
 pub(crate) mod rope_table;
+pub(crate) mod rotation;
 pub(crate) mod softmax;
 pub(crate) mod step;
 pub(crate) mod words;
@@ -31,6 +33,7 @@ pub(crate) fn all() -> Vec<Shader> {
         .chain(cope_logits::all())
         .chain(cope_positions::all())
         .chain(cope_interpolate::all())
+        .chain(attention_turned::all())
         .chain(attention_decode::all())
         .chain(attention_merge::all())
         .chain(attention_rows::all())
