@@ -19,12 +19,9 @@ mod unfused;
 #[cfg(feature = "gpu")]
 pub use fused::{Fused, Schedule};
 pub use mask::{Mask, Standing};
-<<<<<<< HEAD
 #[cfg(feature = "gpu")]
 pub use merge::Merge;
-=======
 pub use rotation::Rotation;
->>>>>>> rotated
 pub use settings::{Attention, ContextualPe, Gates};
 #[cfg(feature = "gpu")]
 pub use unfused::Unfused;

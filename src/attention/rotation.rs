@@ -60,6 +60,12 @@ impl Rotation {
         self
     }
 
+    /// Which channels make a pair.
+    #[must_use]
+    pub fn pairing(&self) -> Pairing {
+        self.pairing
+    }
+
     /// Refuses heads that are too small, and positions that are too far.
     pub(super) fn check(&self, shape: &AttentionShape, standing: Standing) -> Result<()> {
         let refuse = |was: String, may_be: String| Err(Error::Tensor { argument: "rotation".into(), was, may_be });
