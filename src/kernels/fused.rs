@@ -289,6 +289,11 @@ pub(crate) struct Composition<'a> {
 impl Composition<'_> {
     pub(crate) fn shader(self) -> Shader {
         let used = BINDINGS.into_iter().filter(|binding| self.names.contains(&(binding.name, true)));
+        // Rotated queries lie in the scratch buffer, all of which is writable.
+        let used = used.map(|binding| match (binding.name, self.options.rotation) {
+            ("q", Some(_)) => Binding { access: Access::ReadWrite, ..binding },
+            _ => binding,
+        });
         let bindings: Vec<_> =
             [Binding { index: 0, name: "params", access: Access::Uniform }].into_iter().chain(used).collect();
         let rotation = self.options.of_rotation();
@@ -365,15 +370,18 @@ impl Elements {
     }
 }
 
-/// `fn NAME_word(ix: u32, word: u32) -> vec4<f32>`: four channels of the head at `ix`.
+/// `fn NAME_word(ix: u32, word: u32) -> vec4<f32>`: four channels of the head at `ix`. Values are finite numbers: where
+/// nobody sees them they may be anything, and not even a weight of 0 makes 0 of that.
 fn load_word(name: &str, lane: Lane) -> String {
     let channels = if name == "v" { "value_channels" } else { "channels" };
     let body = match lane {
+        Lane::Four if name == "v" => "return finite(load_v(ix + word));".into(),
         Lane::Four => format!("return load_{name}(ix + word);"),
         Lane::One => {
             let loads = ["x", "y", "z", "w"].map(|i| format!("load_{name}(at.{i})")).join(", ");
             let four = match name {
                 "q" | "query" => format!("within(word, vec4({loads}))"),
+                "v" => format!("finite(vec4({loads}))"),
                 _ => format!("vec4({loads})"),
             };
             format!("let at = places(ix, word, params.{channels}, params.{name}.channel);\n    return {four};")

@@ -5,5 +5,8 @@ mod case;
 #[path = "../common/mod.rs"]
 mod common;
 mod fused;
+mod hidden;
+mod limits;
 #[path = "../cope/request.rs"]
 mod request;
+mod rotated;
