@@ -16,7 +16,7 @@ fn assert_agrees(request: &Request, what: &str) {
 }
 
 #[track_caller]
-pub fn assert_near_reference(request: &Request, what: &str, schedules: &[Schedule], tolerance: f64) {
+fn assert_near_reference(request: &Request, what: &str, schedules: &[Schedule], tolerance: f64) {
     let expected = request.reference();
     let keys = request.k.layout.shape()[1];
     for &schedule in schedules {
@@ -382,26 +382,46 @@ fn a_sequence_in_parts_is_the_whole_sequence() {
     }
 }
 
-/// What f32 makes of an attention whose logits may be large, at worst; with a rotation, what that adds.
+/// How far off f32 is at worst in what a causal attention with large logits gives, whose queries and keys are rotated:
+/// before, or by the kernels themselves.
 ///
 /// Kernels add four products at a time, so that a sum of `channels` products is rounded along `channels / 4 + 4`
-/// operations, each by up to 2^-24 of the sum of the products' sizes, |q||k| at most; cosines and sines are off by 1e-7,
-/// and turning rounds three times more. Doublings, scale and the softmax's differences round a logit itself four times.
-/// Weights then are off by that, by `exp2`, 5 * 2^-24, and by the rounding of their sum; outputs by as much of the
-/// largest value on both sides of the division.
-pub fn rounding_of(request: &Request) -> f64 {
+/// operations, each by up to 2^-24 of the sum of the products' sizes. Doublings, scale, and the softmax's differences round
+/// a logit four times more. Where kernels rotate, cosines and sines are off by 1e-7 and turning rounds three times, on both
+/// sides. A weight is then off by its logit's error, by `exp2`, 5 * 2^-24, and by the rounding of sums over keys; and what
+/// a weight is off by counts as often as its value differs from the output.
+pub fn rounding_of(request: &Request, turned_by_kernels: bool) -> f64 {
     let unit = 2f64.powi(-24);
-    let [.., channels] = request.q.layout.shape();
-    let keys = request.k.layout.shape()[1];
-    let largest = |both: &Both| {
-        let rows = both.in_order();
-        rows.chunks(channels).map(|row| row.iter().map(|x| x * x).sum::<f64>().sqrt()).fold(0.0, f64::max)
-    };
-    let size = largest(&request.q) * largest(&request.k) / (channels as f64).sqrt();
-    let turning = if request.rotation.is_some() { 2.0 * (1e-7 + 3.0 * unit) } else { 0.0 };
-    let logit = size * ((channels as f64 / 4.0 + 4.0 + 4.0) * unit + turning);
-    let value = request.v.wide.iter().fold(0f64, |most, x| most.max(x.abs()));
-    2.0 * (logit + (5.0 + keys as f64) * unit) * value
+    let [_, tokens, heads, channels] = request.q.layout.shape();
+    let [_, keys, kv_heads, _] = request.k.layout.shape();
+    let [q, k, v] = [&request.q, &request.k, &request.v].map(Both::in_order);
+    let turning = if turned_by_kernels { 2.0 * (1e-7 + 3.0 * unit) } else { 0.0 };
+    let relative = (channels as f64 / 4.0 + 8.0) * unit + turning;
+    let scale = 1.0 / (channels as f64).sqrt();
+    let mut worst = 0f64;
+    for (row, q) in q.chunks(channels).enumerate() {
+        let seen = row / heads + 1 + keys - tokens;
+        let of = |all: &'_ [f64], s: usize| {
+            all[(s * kv_heads + row % heads * kv_heads / heads) * channels..][..channels].to_vec()
+        };
+        let dot = |k: &[f64]| q.iter().zip(k).map(|(q, k)| q * k * scale).sum::<f64>();
+        // A turned pair's products are no larger than its lengths'.
+        let length = |x: &[f64], c: usize| x[c].hypot(x[c + channels / 2]);
+        let size = |k: &[f64]| (0..channels / 2).map(|c| length(q, c) * length(k, c) * scale).sum::<f64>();
+        let logits: Vec<_> = (0..seen).map(|s| dot(&of(&k, s))).collect();
+        let largest = logits.iter().copied().fold(f64::MIN, f64::max);
+        let sum: f64 = logits.iter().map(|logit| (logit - largest).exp()).sum();
+        let weights: Vec<_> = logits.iter().map(|logit| (logit - largest).exp() / sum).collect();
+        let errors: Vec<_> = (0..seen).map(|s| size(&of(&k, s)) * relative + (5.0 + seen as f64) * unit).collect();
+        // The log-sum-exp.
+        worst = worst.max((0..seen).map(|s| weights[s] * errors[s]).sum());
+        for c in 0..channels {
+            let out: f64 = (0..seen).map(|s| weights[s] * of(&v, s)[c]).sum();
+            let spread = |s: usize| (of(&v, s)[c] - out).abs() + unit * seen as f64 * out.abs();
+            worst = worst.max((0..seen).map(|s| weights[s] * errors[s] * spread(s)).sum());
+        }
+    }
+    worst
 }
 
 /// A head of a real model, with 64 channels.
@@ -411,8 +431,7 @@ fn smollm2s_attention() {
     let get = |name: &str, heads| Both::shaped(&golden, &format!("layer15.{name}"), [1, 49, heads, 64]);
     let request = Request { causal: true, ..Request::new(get("q_rotated", 9), get("k_rotated", 3), get("v", 3)) };
     let expected = request.reference();
-    let tolerance = rounding_of(&request);
-    println!("tolerance {tolerance:e}");
+    let tolerance = rounding_of(&request, false);
     for schedule in SCHEDULES {
         let got = request.fused(schedule);
         // The file's numbers are those of another program in f32.
