@@ -2,7 +2,7 @@
 
 use super::grid::Limits;
 use super::place::Place;
-use crate::gpu::{Dispatch, Shader, Slot, View};
+use crate::gpu::{Access, Dispatch, Shader, Slot, View};
 use crate::{ElementType, Error, Layout, Result};
 
 /// The tensors of contextual encoding and of attention.
@@ -101,6 +101,14 @@ impl Operand {
     /// A part of a view.
     pub(crate) fn of(tensor: Tensor, view: &View, part: impl Fn(Layout) -> Result<Layout>) -> Result<Self> {
         Ok(Self { tensor, layout: part(view.layout())?, element: view.element() })
+    }
+
+    /// How a kernel that only reads this declares it: what lies in the scratch buffer is writable, as all else there is.
+    pub(crate) fn read_access(&self) -> Access {
+        match self.tensor {
+            Tensor::Turned | Tensor::Scratch => Access::ReadWrite,
+            _ => Access::Read,
+        }
     }
 }
 

@@ -6,5 +6,8 @@ mod case;
 mod common;
 mod fused;
 mod merge;
+mod hidden;
+mod limits;
 #[path = "../cope/request.rs"]
 mod request;
+mod rotated;
