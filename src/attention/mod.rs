@@ -8,7 +8,12 @@
 mod fused;
 mod mask;
 #[cfg(feature = "gpu")]
+mod module;
+#[cfg(feature = "gpu")]
 mod operation;
+#[cfg(feature = "gpu")]
+mod projection;
+mod self_attention;
 mod settings;
 #[cfg(feature = "gpu")]
 mod unfused;
@@ -16,6 +21,11 @@ mod unfused;
 #[cfg(feature = "gpu")]
 pub use fused::{Fused, Schedule};
 pub use mask::{Mask, Standing};
+#[cfg(feature = "gpu")]
+pub use module::{Module, ModuleScratch};
+#[cfg(feature = "gpu")]
+pub use projection::{Projection, ProjectionSchedule};
+pub use self_attention::{Linear, SelfAttention, SelfAttentionWeights};
 pub use settings::{Attention, ContextualPe, Gates};
 #[cfg(feature = "gpu")]
 pub use unfused::Unfused;

@@ -67,6 +67,11 @@ shared! {
     POSITIONS_LANE1 = "positions_lane1";
     POSITIONS_LANE4 = "positions_lane4";
     POSITIONS_NONE = "positions_none";
+    PROJECTION = "projection";
+    PROJECTION_BIAS = "projection_bias";
+    PROJECTION_LANE1 = "projection_lane1";
+    PROJECTION_LANE4 = "projection_lane4";
+    PROJECTION_NO_BIAS = "projection_no_bias";
     ROWS_BUFFER = "rows_buffer";
     ROWS_CONTEXTUAL = "rows_contextual";
     ROWS_NONE = "rows_none";

@@ -5,7 +5,7 @@ use super::place::Place;
 use crate::gpu::{Dispatch, Shader, Slot, View};
 use crate::{ElementType, Error, Layout, Result};
 
-/// The tensors of contextual encoding and of attention.
+/// The tensors of contextual encoding, of attention and of its projections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tensor {
     Query,
@@ -22,6 +22,9 @@ pub(crate) enum Tensor {
     Logits,
     Output,
     Lse,
+    Inputs,
+    Weight,
+    WeightBias,
     /// Whatever lies in the scratch buffer.
     Scratch,
 }
@@ -103,10 +106,20 @@ impl Operand {
 impl Tensor {
     /// Whether kernels may take several of its channels at a time.
     fn is_of_words(self) -> bool {
-        matches!(self, Self::Query | Self::Keys | Self::Values | Self::ContextualQuery | Self::GateKeys | Self::Output)
+        matches!(
+            self,
+            Self::Query
+                | Self::Keys
+                | Self::Values
+                | Self::ContextualQuery
+                | Self::GateKeys
+                | Self::Output
+                | Self::Inputs
+                | Self::Weight
+        )
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Query => "q of one token and head",
             Self::Keys => "k of one head",
@@ -122,6 +135,9 @@ impl Tensor {
             Self::Logits => "logits of one token and head",
             Self::Output => "output of one token and head",
             Self::Lse => "lse of one token and head",
+            Self::Inputs => "x of one token",
+            Self::Weight => "weight of one output",
+            Self::WeightBias => "bias of one output",
             Self::Scratch => "scratch of one token and head",
         }
     }
