@@ -181,13 +181,11 @@ impl<T: HasLayout + Clone> SelfAttention<T> {
         }
         let inputs = input_heads.saturating_mul(input_channels);
         let weights = &self.weights;
-        let channels = weights.query.check(Layer::QUERY, inputs)? / heads;
-        weights.query.expect_outputs(Layer::QUERY, heads * channels, inputs)?;
-        weights.key.check(Layer::KEY, inputs)?;
-        weights.key.expect_outputs(Layer::KEY, kv_heads * channels, inputs)?;
-        let value_channels = weights.value.check(Layer::VALUE, inputs)? / kv_heads;
-        weights.value.expect_outputs(Layer::VALUE, kv_heads * value_channels, inputs)?;
-        weights.output.check(Layer::OUTPUT, heads.saturating_mul(value_channels))?;
+        let (channels, value_channels) = (weights.query.outputs() / heads, weights.value.outputs() / kv_heads);
+        weights.query.check(Layer::QUERY, heads * channels, inputs)?;
+        weights.key.check(Layer::KEY, kv_heads * channels, inputs)?;
+        weights.value.check(Layer::VALUE, kv_heads * value_channels, inputs)?;
+        weights.output.check(Layer::OUTPUT, weights.output.outputs(), heads.saturating_mul(value_channels))?;
         Ok(SelfAttentionShape {
             q: [batch, tokens, heads, channels],
             k: [batch, tokens, kv_heads, channels],
@@ -200,17 +198,14 @@ impl<T: HasLayout + Clone> SelfAttention<T> {
 }
 
 impl<T: HasLayout> Linear<T> {
-    /// Checks that weight and bias go together and with inputs; the number of outputs.
-    fn check(&self, layer: Layer, inputs: usize) -> Result<usize> {
+    fn outputs(&self) -> usize {
         let [_, outputs, ..] = self.weight.layout().shape();
-        self.expect_outputs(layer, outputs, inputs)?;
-        if let Some(bias) = &self.bias {
-            expect(&layer.bias(), bias, [1, 1, 1, outputs])?;
-        }
-        Ok(outputs)
+        outputs
     }
 
-    fn expect_outputs(&self, layer: Layer, outputs: usize, inputs: usize) -> Result<()> {
-        expect(&layer.weight(), &self.weight, [1, outputs, 1, inputs])
+    /// Checks that weight and bias have so many outputs and inputs.
+    fn check(&self, layer: Layer, outputs: usize, inputs: usize) -> Result<()> {
+        expect(&layer.weight(), &self.weight, [1, outputs, 1, inputs])?;
+        self.bias.as_ref().map_or(Ok(()), |bias| expect(&layer.bias(), bias, [1, 1, 1, outputs]))
     }
 }

@@ -5,6 +5,7 @@ mod case;
 #[path = "../common/mod.rs"]
 mod common;
 mod fused;
+mod module;
 mod projection;
 #[path = "../cope/request.rs"]
 mod request;
