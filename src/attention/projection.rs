@@ -23,12 +23,15 @@ pub enum ProjectionSchedule {
 }
 
 impl ProjectionSchedule {
-    /// Up to this many tokens, of all rows of the batch, the inputs are shared.
-    const FEW_TOKENS: usize = 8;
+    /// Up to this many tokens, of all rows of the batch, the inputs are shared: on a device that is a CPU, and on a GPU,
+    /// of which a tile of so few tokens would leave most idle.
+    const FEW_TOKENS_ON_CPU: usize = 4;
+    const FEW_TOKENS_ON_GPU: usize = 16;
 
     /// The one that suits a device.
     fn suitable(gpu: &Gpu, tokens: usize, inputs: usize) -> Self {
-        if tokens <= Self::FEW_TOKENS || inputs > MOST_INPUTS {
+        let few = if gpu.is_software() { Self::FEW_TOKENS_ON_CPU } else { Self::FEW_TOKENS_ON_GPU };
+        if tokens <= few || inputs > MOST_INPUTS {
             Self::Dots
         } else if gpu.is_software() && has_lanes(gpu) {
             Self::Rows
