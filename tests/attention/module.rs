@@ -5,7 +5,7 @@ use crate::case::{Both, assert_near, wide};
 use crate::common::{Golden, Random, gpu};
 use phasor::attention::{Attention, ContextualPe, Linear, Module, ModuleScratch, SelfAttention, SelfAttentionWeights};
 use phasor::frequencies::{Frequencies, Plain};
-use phasor::reference::{Tensor, rope_rotate, self_attention};
+use phasor::reference::{Tensor, attention, projection, rope_rotate, self_attention};
 use phasor::{Direction, ElementType, Error, Layout, Pairing, Positions, Rope, View};
 use std::collections::HashMap;
 
@@ -262,6 +262,40 @@ fn rotation_or_none() {
     });
     let module = Module::new(&layer, &output).rotate(&case.rope(), Positions::PerToken(view));
     assert_near("positions", &run(&module, &output), &turned.unwrap(), TOLERANCE);
+}
+
+/// Position embeddings meet rotated queries or those before the rotation, as is said: the twin, against its own parts.
+#[test]
+fn which_queries_meet_position_embeddings() {
+    let mut random = Random::new(37);
+    let case = Case::random(&mut random, [1, 9, 16], [2, 2, 4]).with_positions(&mut random, 4, 5);
+    let project = |x: &Tensor<'_>, layer: &str, shape| {
+        let [weight, bias] = ["weight", "bias"].map(|part| case.weights[&format!("{layer}.{part}")].tensor());
+        (projection(x, &weight, Some(&bias)).unwrap(), of(shape))
+    };
+    let rotated = |(x, layout): &(Vec<f64>, Layout)| {
+        let mut x = x.clone();
+        let at = |_: usize, t: usize| t as i32;
+        rope_rotate(&mut x, *layout, &case.frequencies, case.pairing, 0, Direction::Forward, at).unwrap();
+        (x, *layout)
+    };
+    let inputs = case.inputs.tensor();
+    let q = project(&inputs, "query_proj", [1, 9, 2, 4]);
+    let k = rotated(&project(&inputs, "key_proj", [1, 9, 2, 4]));
+    let v = project(&inputs, "value_proj", [1, 9, 2, 8]);
+    let turned = rotated(&q);
+    let tensor = |(x, layout): &'_ (Vec<f64>, Layout)| Both { wide: x.clone(), ..Both::new(Vec::new(), *layout) };
+    let [unturned, q, k, v] = [&q, &turned, &k, &v].map(tensor);
+    for before_rotation in [false, true] {
+        let embeddings = case.weights["cope.position_embeddings"].tensor();
+        let cope = ContextualPe::new(&embeddings).query(&if before_rotation { &unturned } else { &q }.tensor());
+        let attended = attention(&Attention::new(&q.tensor(), &k.tensor(), &v.tensor()).causal().cope(cope)).unwrap();
+        let (expected, _) =
+            project(&Tensor::new(&attended.out, of([1, 9, 2, 8])).unwrap(), "output_proj", [1, 9, 1, 19]);
+        let settings = Masked { causal: true, before_rotation, ..Masked::default() };
+        let got = case.reference(&settings.of(&case, Both::tensor, Both::tensor));
+        assert_near(&format!("before rotation: {before_rotation}"), &got, &expected, 1e-12);
+    }
 }
 
 /// Scratch memory anywhere in the caller's buffers, and used again.

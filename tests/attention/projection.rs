@@ -193,6 +193,18 @@ fn sizes_around_the_tiles() {
     }
 }
 
+/// Heads with other tokens between them, in words of four and not.
+#[test]
+fn heads_that_lie_apart() {
+    let mut random = Random::new(26);
+    for (channels, outputs) in [(8, 12), (6, 7)] {
+        let mut case = Case::random(&mut random, [2, 40, 3 * channels, 2 * outputs], true);
+        case.x.layout = Layout::heads_first([2, 40, 3, channels]).unwrap();
+        case.y = Layout::heads_first([2, 40, 2, outputs]).unwrap();
+        schedules().for_each(|schedule| case.assert_agrees(schedule));
+    }
+}
+
 /// More inputs than loops without care are good for: each of them counts.
 #[test]
 fn long_inputs() {
