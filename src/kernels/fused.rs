@@ -353,7 +353,7 @@ impl Elements {
             let Some(element) = element else { continue };
             used.push(element);
             declarations += &match binding.name {
-                "embeddings" | "bias" => numbers(binding, element, lane, shape),
+                "embeddings" | "bias" => words::numbers(binding, element, lane, shape),
                 "out" => {
                     words::declare(binding, element, lane, shape)
                         + &words::store("out", Some((binding, element)), lane)
@@ -462,20 +462,6 @@ fn store_word(lane: Lane) -> &'static str {
 "
         }
     }
-}
-
-/// A binding of single numbers and `fn load_NAME(ix: u32) -> f32`, whatever a lane is.
-fn numbers(binding: Binding, element: ElementType, lane: Lane, shape: &str) -> String {
-    let Binding { index, name, .. } = binding;
-    let (word, body) = match (element.bytes(), lane) {
-        (2, Lane::Four) => ("u32", format!("{element}_to_f32(vec2({name}[ix / 2u], 0u))[ix % 2u]")),
-        (2, Lane::One) => ("u32", format!("{element}_to_f32(({name}[ix / 2u] >> (16u * (ix % 2u))) & 0xffffu)")),
-        _ => ("f32", format!("{name}[ix]")),
-    };
-    format!(
-        "@group(0) @binding({index}) var<storage, read> {name}: array<{word}>; // {shape}, {element}\n\
-         fn load_{name}(ix: u32) -> f32 {{\n    return {body};\n}}\n"
-    )
 }
 
 impl Job {
