@@ -19,12 +19,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let first_output = group.x * OUTPUTS;
     let low_ix = weight_places(first_output);
     let high_ix = weight_places(first_output + 4u);
-    let x_ix = vec4(
-        token_place(params.x, first_token),
-        token_place(params.x, first_token + 1u),
-        token_place(params.x, first_token + 2u),
-        token_place(params.x, first_token + 3u),
-    );
+    let x_ix = token_places(params.x, first_token);
     // Tokens, as columns, by outputs.
     var low = mat4x4<f32>();
     var high = mat4x4<f32>();

@@ -34,15 +34,6 @@ fn store_four(ix: vec4<u32>, first: u32, output: u32, sums: mat4x4<f32>) {
     }
 }
 
-fn token_places(at: Place, first: u32) -> vec4<u32> {
-    return vec4(
-        token_place(at, first),
-        token_place(at, first + 1u),
-        token_place(at, first + 2u),
-        token_place(at, first + 3u),
-    );
-}
-
 @compute @workgroup_size(WG_SIZE)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,

@@ -43,12 +43,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let word = lane % CHUNK_WORDS;
     let four = lane / CHUNK_WORDS;
     let token = first_token + 4u * four;
-    let x_ix = vec4(
-        token_place(params.x, token),
-        token_place(params.x, token + 1u),
-        token_place(params.x, token + 2u),
-        token_place(params.x, token + 3u),
-    );
+    let x_ix = token_places(params.x, token);
     let weight_ix = weight_places(first_output + 4u * four);
     // Tokens 0 to 3 and 4 to 7 by outputs 0 to 3 and 4 to 7.
     var low_low = mat4x4<f32>();

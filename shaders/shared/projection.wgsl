@@ -27,6 +27,15 @@ fn token_place(at: Place, token: u32) -> u32 {
     return place(at, here / params.batch_tokens, here % params.batch_tokens, 0u);
 }
 
+fn token_places(at: Place, first: u32) -> vec4<u32> {
+    return vec4(
+        token_place(at, first),
+        token_place(at, first + 1u),
+        token_place(at, first + 2u),
+        token_place(at, first + 3u),
+    );
+}
+
 fn weight_place(output: u32) -> u32 {
     return place(params.weight, 0u, min(output, params.outputs - 1u), 0u);
 }
