@@ -51,13 +51,13 @@ enum What {
     SeparateKeys,
     /// Gates from values, and sums of gates handed in and out.
     ValueGates,
-    /// Rotated on the way in, some channels half-split.
+    /// Rotated on the way in, half-split.
     Rotated,
     /// Rotated on the way in, by neighbours, with position embeddings that meet rotated queries.
     RotatedContextual,
     /// The same over rows of different lengths.
     RotatedRows,
-    /// The same, but they meet unrotated ones.
+    /// Some channels, half-split, with position embeddings that meet unrotated queries.
     RotatedApart,
 }
 
@@ -99,13 +99,14 @@ impl Case {
         self.writes_all() && self.what.is_contextual()
     }
 
-    /// Four channels from the second on, half-split; or all of them, or all but an odd one, by neighbours.
+    /// All channels, but for an odd one, half-split or by neighbours; or four of them from the second on.
     fn rotation(&self) -> Result<Rotation> {
-        let pairs = if self.what == What::Rotated { 2 } else { self.channels / 2 };
+        let pairs = if self.what == What::RotatedApart { 2 } else { self.channels / 2 };
         let inv_freq = (0..pairs).map(|pair| 0.7f64.powi(pair as i32)).collect();
         let frequencies = Frequencies::new(inv_freq, FACTOR)?;
         Ok(match self.what {
-            What::Rotated => Rotation::new(&frequencies, Pairing::HalfSplit).from_channel(1),
+            What::Rotated => Rotation::new(&frequencies, Pairing::HalfSplit),
+            What::RotatedApart => Rotation::new(&frequencies, Pairing::HalfSplit).from_channel(1),
             _ => Rotation::new(&frequencies, Pairing::Interleaved),
         })
     }
