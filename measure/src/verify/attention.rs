@@ -55,7 +55,7 @@ enum What {
     Rotated,
     /// Rotated on the way in, by neighbours, with position embeddings that meet rotated queries.
     RotatedContextual,
-    /// The same over rows of different lengths.
+    /// The same over rows of different lengths, with a bias.
     RotatedRows,
     /// Some channels, half-split, with position embeddings that meet unrotated queries.
     RotatedApart,
@@ -136,7 +136,7 @@ pub(super) fn cases() -> Vec<Case> {
         let whats = What::ALL.into_iter().map(move |what| case(what, ElementType::F32, 8));
         let storages = [(ElementType::F16, 8), (ElementType::BF16, 8), (ElementType::F32, 5), (ElementType::F16, 5)];
         let storages = storages.into_iter().flat_map(move |(element, channels)| {
-            [What::Masked, What::RotatedContextual].map(|what| case(what, element, channels))
+            [What::Causal, What::Masked, What::RotatedContextual].map(|what| case(what, element, channels))
         });
         whats.chain(storages)
     });
@@ -245,7 +245,11 @@ impl Tensors<Numbers> {
             keys: KEYS,
             product: if rotated { Sizes::turned(product, FACTOR) } else { product },
             turned: if rotated { Sizes::turning(product, FACTOR) } else { 0.0 },
-            bias: if matches!(what, What::Masked | What::ContextualMasked) { self.bias.largest() } else { 0.0 },
+            bias: if matches!(what, What::Masked | What::ContextualMasked | What::RotatedRows) {
+                self.bias.largest()
+            } else {
+                0.0
+            },
             value: self.v.largest(),
             contextual: match what.is_contextual() {
                 false => None,
@@ -288,7 +292,7 @@ impl<T: Clone> Tensors<T> {
             What::Rotated => plain.key_ranges(&self.key_ranges).rotate(case.rotation()?),
             What::RotatedContextual => plain.causal().rotate(case.rotation()?).cope(contextual),
             What::RotatedRows => {
-                let rows = plain.key_ranges(&self.key_ranges).causal().standing(Standing::RowLast);
+                let rows = plain.key_ranges(&self.key_ranges).bias(&self.bias).causal().standing(Standing::RowLast);
                 rows.rotate(case.rotation()?).cope(contextual)
             }
             What::RotatedApart => plain.causal().rotate(case.rotation()?).cope(contextual.query(&self.q)),

@@ -50,9 +50,13 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// Numbers from -1 to 1 that every element type holds exactly, in f32 and in f64.
-fn random(noise: &mut fastrand::Rng, n: usize) -> (Vec<f32>, Vec<f64>) {
-    (0..n).map(|_| noise.i32(-128..=128) as f32 / 128.0).map(|x| (x, f64::from(x))).unzip()
+/// Numbers from -1 to 1 that this element type holds exactly, in f32 and in f64; products of most are rounded.
+fn random(noise: &mut fastrand::Rng, element: ElementType, n: usize) -> (Vec<f32>, Vec<f64>) {
+    let mut one = || match element.bytes() {
+        2 => noise.i32(-128..=128) as f32 / 128.0,
+        _ => noise.f32() * 2.0 - 1.0,
+    };
+    (0..n).map(|_| one()).map(|x| (x, f64::from(x))).unzip()
 }
 
 fn tensor(numbers: &[f64], shape: [usize; 4]) -> Result<Tensor<'_>> {
@@ -63,7 +67,9 @@ pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<(
     let Case { x, weight, tokens, inputs, .. } = *case;
     let mut noise = fastrand::Rng::with_seed(inputs as u64);
     let shapes = [[1, tokens, 1, inputs], [1, OUTPUTS, 1, inputs], [1, 1, 1, OUTPUTS]];
-    let [x_numbers, w_numbers, b_numbers] = shapes.map(|shape| random(&mut noise, shape.iter().product()));
+    let mut numbers = |element, shape: [usize; 4]| random(&mut noise, element, shape.iter().product());
+    let (x_numbers, w_numbers) = (numbers(x, shapes[0]), numbers(weight, shapes[1]));
+    let b_numbers = numbers(weight, shapes[2]);
     let upload = |element, (values, _): &(Vec<f32>, _), shape| gpu.upload_as(element, values, shape);
     let on_device: [View; 3] = [
         upload(x, &x_numbers, shapes[0])?,
