@@ -140,8 +140,8 @@ fn bench_times_each_operation_beside_what_bounds_it() {
     for words in ["rotation, interleaved, table", "x the fastest copy", "x fused, plain", "one query over 40 keys"] {
         assert!(told.contains(words), "{told}");
     }
-    let only = well(scratch.path(), &[&["bench", "decode"], &sizes[..]].concat());
-    assert!(!only.contains("Rotation") && only.contains("Decode"), "{only}");
+    let only = well(scratch.path(), &[&["bench", "decode", "--fused"], &sizes[..]].concat());
+    assert!(!only.contains("Rotation") && only.contains("Decode") && !only.contains("unfused"), "{only}");
 }
 
 #[test]

@@ -57,6 +57,10 @@ pub struct Bench {
     #[arg(long, value_name = "N")]
     positions: Option<u32>,
 
+    /// Leave out attention with all logits in memory, which takes a software device some fifty times as long
+    #[arg(long)]
+    fused: bool,
+
     /// How often each operation is timed [default: 30; 10 for attention]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
@@ -142,6 +146,7 @@ impl Bench {
             head_dim: self.head_dim.unwrap_or(default.head_dim),
             positions: self.positions.unwrap_or(default.positions),
             rounds: self.rounds.unwrap_or(default.rounds),
+            unfused: default.unfused && !self.fused,
             ..default
         }
     }
