@@ -45,17 +45,34 @@ pub struct Operand {
 impl Operand {
     /// The tensor of this name, which must be there and have four axes.
     pub fn read(file: &File, name: &str, order: Order) -> Result<Self, Failure> {
-        Self::of(file, name, file.floats(name)?, order)
+        Self::of(file, name, file.floats(name)?, order, order.axes())
     }
 
     /// The tensor of this name, if it is there.
     pub fn read_if_any(file: &File, name: &str, order: Order) -> Result<Option<Self>, Failure> {
-        file.floats_if_any(name)?.map(|tensor| Self::of(file, name, tensor, order)).transpose()
+        file.floats_if_any(name)?.map(|tensor| Self::of(file, name, tensor, order, order.axes())).transpose()
     }
 
-    fn of(file: &File, name: &str, tensor: Floats, order: Order) -> Result<Self, Failure> {
+    /// Something for each pair of a query and a key, `[batch, heads, tokens, keys]`, if it is there.
+    pub fn read_pairs(file: &File, name: &str) -> Result<Option<Self>, Failure> {
+        let of = |tensor| Self::of(file, name, tensor, Order::Bhtd, "[batch, heads, tokens, keys]");
+        file.floats_if_any(name)?.map(of).transpose()
+    }
+
+    /// Refuses another shape, told as the file has it, than one with these extents, or 1 in place of some of them.
+    pub fn expect_shape(&self, file: &File, extents: [usize; 4], may_be_one: [bool; 4]) -> Result<(), Failure> {
+        let fits = |(&was, (extent, one)): (&usize, (usize, bool))| was == extent || (one && was == 1);
+        if self.tensor.shape.iter().zip(extents.into_iter().zip(may_be_one)).all(fits) {
+            return Ok(());
+        }
+        let all = may_be_one.iter().filter(|one| **one).count();
+        let but = if all == 0 { "" } else { ", or with 1 in place of the first three" };
+        Err(file.wrong(&self.name, &format!("{:?}", self.tensor.shape), &format!("{extents:?}{but}")))
+    }
+
+    fn of(file: &File, name: &str, tensor: Floats, order: Order, axes: &str) -> Result<Self, Failure> {
         let Ok(shape) = <[usize; 4]>::try_from(tensor.shape.as_slice()) else {
-            return Err(file.wrong(name, &format!("{:?}", tensor.shape), &format!("four axes, {}", order.axes())));
+            return Err(file.wrong(name, &format!("{:?}", tensor.shape), &format!("four axes, {axes}")));
         };
         Ok(Self { name: name.to_owned(), layout: order.layout(shape)?, tensor })
     }
@@ -73,6 +90,16 @@ impl Operand {
         };
         let layout = Order::Bhtd.layout([1, heads, channels, positions])?;
         Ok(Some(Self { name: name.to_owned(), tensor, layout }))
+    }
+
+    /// Refuses position embeddings for other heads.
+    pub fn expect_position_embeddings(&self, file: &File, heads: usize, channels: usize) -> Result<(), Failure> {
+        let [_, own_channels, own_heads, positions] = self.layout.shape();
+        if own_channels == channels && (own_heads == 1 || own_heads == heads) && positions > 0 {
+            return Ok(());
+        }
+        let may_be = format!("[{channels}, positions], or [{heads}, {channels}, positions]");
+        Err(file.wrong(&self.name, &format!("{:?}", self.tensor.shape), &may_be))
     }
 
     /// A matrix `[rows, columns]`, or a vector, as a row of one: what linear layers have.

@@ -1,6 +1,6 @@
 //! Tensors in safetensors files: read with checks, written with the dtype they came with.
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use half::{bf16, f16};
 use phasor::ElementType;
 use safetensors::tensor::TensorView;
@@ -59,6 +59,26 @@ impl File {
     /// The floating-point tensor of this name, if there is one.
     pub fn floats_if_any(&self, name: &str) -> Result<Option<Floats>, Failure> {
         self.find(&self.parse()?, name)
+    }
+
+    /// Says which tensors are none of those that are read.
+    pub fn note_unread(&self, is_read: impl Fn(&str) -> bool) -> Result<(), Failure> {
+        let mut unread: Vec<_> = self.names()?.into_iter().filter(|name| !is_read(name)).collect();
+        unread.sort_unstable();
+        if !unread.is_empty() {
+            failure::say(&format!("note: {} has more, which is not read: {}", self.path.display(), unread.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Refuses to write over the file.
+    pub fn expect_other(&self, output: &Path) -> Result<(), Failure> {
+        let same = std::fs::canonicalize(output)
+            .is_ok_and(|to| std::fs::canonicalize(&self.path).is_ok_and(|from| from == to));
+        match same {
+            true => Err(Failure::file(output, "was the input, whose tensors would be lost; may be another file")),
+            false => Ok(()),
+        }
     }
 
     /// The names of all tensors.

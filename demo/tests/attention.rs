@@ -156,7 +156,21 @@ fn what_is_missing_or_does_not_fit_is_named() {
     refused(scratch.path(), &with(&["--cope-scale", "inf"]), 1, &["--cope-scale", "finite"]);
     refused(scratch.path(), &with(&["--unfused", "--cpu"]), 2, &["--unfused", "--cpu"]);
     refused(scratch.path(), &with(&["--layout", "bhtd"]), 1, &["k", "a divisor of 5"]);
+    refused(scratch.path(), &with(&["--window", "0"]), 2, &["--window"]);
+    refused(scratch.path(), &["attention", "in.safetensors", "./in.safetensors"], 1, &["was the input"]);
+    let (few, flat) = (Tensor::f32(&[1, 5, 4, 7], &noise(140)), Tensor::f32(&[5, 7], &noise(35)));
+    let [q, k, v] = ["q", "k", "v"].map(|name| read(&scratch.at("in.safetensors"), name));
+    for (bias, words) in [(&few, "[1, 5, 4, 7]"), (&flat, "[batch, heads, tokens, keys]")] {
+        write(&scratch.at("in.safetensors"), &[("q", &q), ("k", &k), ("v", &v), ("bias", bias)]);
+        refused(scratch.path(), &args, 1, &["bias", words]);
+    }
+    let embeddings = Tensor::f32(&[5, 3], &noise(15));
+    write(&scratch.at("in.safetensors"), &[("q", &q), ("k", &k), ("v", &v), ("position_embeddings", &embeddings)]);
+    refused(scratch.path(), &args, 1, &["position_embeddings", "[5, 3]", "[8, positions]"]);
+    write(&scratch.at("in.safetensors"), &[("q", &q), ("k", &k), ("v", &v), ("mask", &embeddings)]);
+    let output = common::phasor(scratch.path(), &args);
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stderr).contains("not read: mask"));
     let q = Tensor::f32(&[1, 2, 2, 4], &noise(16));
     write(&scratch.at("in.safetensors"), &[("q", &q), ("k", &q)]);
-    refused(scratch.path(), &args, 1, &["v", "missing", "q, "]);
+    refused(scratch.path(), &args, 1, &["v", "missing", "(the file has "]);
 }

@@ -80,7 +80,8 @@ pub struct Fused {
 }
 
 impl Fused {
-    /// What to attend to, and where `[batch, tokens, heads, value channels]` go.
+    /// What to attend to, and where `[batch, tokens, heads, value channels]` go: in a buffer that holds nothing of what is
+    /// attended to.
     pub fn new(attention: &Attention<View>, output: &View) -> Self {
         Self { operation: Operation::new(attention, output), schedule: None }
     }
@@ -113,7 +114,8 @@ impl Fused {
     }
 
     /// How many f32 elements of scratch memory this takes on a device: with contextual position encoding as many as there
-    /// are queries times positions, with a rotation as many as there are queries times channels, without them hardly any.
+    /// are queries times positions, with a rotation as many as there are queries times channels, and for few queries over many
+    /// keys ([`Schedule::Split`]) one or two for each pair of a query and a key.
     ///
     /// # Errors
     /// As [`Fused::prepare`], but for buffers.
@@ -124,10 +126,12 @@ impl Fused {
     /// Checks the request, finds pipelines and makes bind groups.
     ///
     /// # Errors
-    /// [`Error::Tensor`] for shapes and element types that do not go together, or too many keys; [`Error::Overlap`] where
+    /// [`Error::Setting`] for a scale that is not finite, [`Error::Tensor`] for shapes and element types that do not go
+    /// together, or too many keys; [`Error::Overlap`] where
     /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
     /// token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
     ///
+    /// [`Error::Setting`]: crate::Error::Setting
     /// [`Error::Tensor`]: crate::Error::Tensor
     /// [`Error::Overlap`]: crate::Error::Overlap
     /// [`Error::Usage`]: crate::Error::Usage

@@ -14,7 +14,10 @@ pub struct Mask {
     pub standing: Standing,
 }
 
-/// Where queries stand among the keys. A matter of causal masks and windows only.
+/// Where queries stand among the keys: a matter of causal masks and windows, and of [`Attention::rotate`], for which it is
+/// the queries' position.
+///
+/// [`Attention::rotate`]: super::Attention::rotate
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Standing {

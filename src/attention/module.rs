@@ -9,7 +9,8 @@ use crate::kernels::step::Tensor;
 use crate::rope::{Positions, Rope, Rotate};
 use crate::{ElementType, Error, Layout, Result};
 
-/// A layer of self-attention on the device, from inputs to outputs.
+/// A layer of self-attention on the device, from inputs to outputs: of a prompt, whose tokens attend to each other. A layer
+/// with a cache of keys and values is made of [`Projection`], `Rotate` and [`Fused`].
 ///
 /// Queries, keys and values are made in f32, whatever inputs, weights and outputs are stored as; attention is [`Fused`]
 /// unless the [`Unfused`] form is asked for.

@@ -87,8 +87,9 @@ impl Rotation {
         self.pairing
     }
 
-    /// Refuses heads that are too small, and positions that are too far.
-    pub(super) fn check(&self, shape: &AttentionShape, standing: Standing) -> Result<()> {
+    /// Refuses heads that are too small, positions that are too far, and queries at the end of a cache whose rows end before
+    /// it.
+    pub(super) fn check(&self, shape: &AttentionShape, standing: Standing, has_ranges: bool) -> Result<()> {
         let refuse = |was: String, may_be: String| Err(Error::Tensor { argument: "rotation".into(), was, may_be });
         let rotary = self.frequencies.rotary_dim();
         if self.first_channel.checked_add(rotary).is_none_or(|end| end > shape.channels) {
@@ -100,6 +101,11 @@ impl Rotation {
             return refuse(format!("one of keys from position {} on", self.first_key), "from -2^30 to 2^30".into());
         }
         match standing {
+            Standing::Last if has_ranges && shape.tokens != shape.keys => Err(Error::Tensor {
+                argument: "standing".into(),
+                was: format!("the last of {} keys, of which each row has its own range", shape.keys),
+                may_be: "RowLast, where the last query stands at its row's last key; or From a key".into(),
+            }),
             Standing::From(place) if far(place) => {
                 refuse(format!("one of queries that stand at {place}"), "from -2^30 to 2^30".into())
             }

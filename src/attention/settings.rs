@@ -83,7 +83,7 @@ impl<T: Clone> Attention<T> {
         }
     }
 
-    /// What `q·k` is multiplied with, instead of `1 / sqrt(channels)`.
+    /// What `q·k` is multiplied with, instead of `1 / sqrt(channels)`: a finite number.
     pub fn scale(mut self, scale: f64) -> Self {
         self.scale = Some(scale);
         self
@@ -129,6 +129,10 @@ impl<T: Clone> Attention<T> {
     }
 
     /// Rotary encoding: queries and keys turn as they are loaded, values never do. In `q` and `k` they are not rotated.
+    ///
+    /// Queries stand where [`Attention::standing`] puts them: over a cache of which each row has a range of its own, say
+    /// [`Standing::RowLast`]. Keys turn each time that they are loaded: a cache that is read for many tokens is cheaper to
+    /// read if it holds rotated keys (`Rotate::into_cache`).
     ///
     /// A contextual encoding beside it meets the queries and keys as they are here, rotated, so that the answer is the
     /// one for tensors that were rotated before: gates are made from rotated queries, and from logits or from rotated
@@ -233,6 +237,12 @@ impl<T: HasLayout> Attention<T> {
 
     /// Checks that shapes go together.
     pub(crate) fn shape(&self) -> Result<AttentionShape> {
+        let scales = [("scale", self.scale), ("cope.bias_scale", self.cope.as_ref().map(|cope| cope.bias_scale))];
+        for (name, scale) in scales {
+            if let Some(wrong) = scale.filter(|scale| !scale.is_finite()) {
+                return Err(Error::setting(name, wrong, "a finite number"));
+            }
+        }
         let [batch, tokens, heads, channels] = self.q.layout().shape();
         let [_, keys, kv_heads, _] = self.k.layout().shape();
         let value_channels = self.v.layout().shape()[3];
@@ -258,7 +268,7 @@ impl<T: HasLayout> Attention<T> {
         }
         let mut shape = AttentionShape { batch, tokens, keys, heads, kv_heads, channels, value_channels, positions: 0 };
         if let Some(rotation) = &self.rotation {
-            rotation.check(&shape, self.mask.standing)?;
+            rotation.check(&shape, self.mask.standing, self.key_ranges.is_some())?;
         }
         if let Some(cope) = &self.cope {
             shape.positions = cope.check(&shape)?;

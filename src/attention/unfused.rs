@@ -31,7 +31,8 @@ use crate::kernels::{attention_values, cope_interpolate, cope_logits, cope_posit
 pub struct Unfused(Operation);
 
 impl Unfused {
-    /// What to attend to, and where `[batch, tokens, heads, value channels]` go.
+    /// What to attend to, and where `[batch, tokens, heads, value channels]` go: in a buffer that holds nothing of what is
+    /// attended to.
     pub fn new(attention: &Attention<View>, output: &View) -> Self {
         Self(Operation::new(attention, output))
     }
@@ -69,10 +70,12 @@ impl Unfused {
     /// Checks the request, finds pipelines and makes bind groups.
     ///
     /// # Errors
-    /// [`Error::Tensor`] for shapes and element types that do not go together, or too many keys; [`Error::Overlap`] where
+    /// [`Error::Setting`] for a scale that is not finite, [`Error::Tensor`] for shapes and element types that do not go
+    /// together, or too many keys; [`Error::Overlap`] where
     /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
     /// token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
     ///
+    /// [`Error::Setting`]: crate::Error::Setting
     /// [`Error::Tensor`]: crate::Error::Tensor
     /// [`Error::Overlap`]: crate::Error::Overlap
     /// [`Error::Usage`]: crate::Error::Usage

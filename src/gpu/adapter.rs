@@ -8,6 +8,13 @@ pub async fn adapters() -> Vec<wgpu::Adapter> {
     instance().enumerate_adapters(wgpu::Backends::all()).await
 }
 
+/// The features that make phasor faster where an adapter has them, and that it does without elsewhere: subgroup
+/// operations, and timestamps to measure by.
+#[must_use]
+pub fn useful_features() -> wgpu::Features {
+    wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP
+}
+
 fn instance() -> wgpu::Instance {
     // WGPU_BACKEND, WGPU_ADAPTER_NAME and the like are heeded, as users of wgpu expect.
     wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env())
@@ -37,10 +44,9 @@ impl Gpu {
     /// # Errors
     /// [`Error::Device`] if the adapter gives no device.
     pub async fn on(adapter: &wgpu::Adapter) -> Result<Self> {
-        let useful = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("phasor"),
-            required_features: adapter.features() & useful,
+            required_features: adapter.features() & useful_features(),
             required_limits: adapter.limits(),
             ..wgpu::DeviceDescriptor::default()
         };

@@ -8,7 +8,7 @@ mod shader;
 mod transfer;
 mod view;
 
-pub use adapter::adapters;
+pub use adapter::{adapters, useful_features};
 pub use prepared::Prepared;
 pub use shader::{Access, Binding, Shader, shaders};
 pub use view::View;
@@ -34,12 +34,21 @@ struct Inner {
 }
 
 impl Gpu {
-    /// Uses a device and queue that the caller has already. phasor asks for no feature and no limit beyond WebGPU's
+    /// Uses a device and queue that the caller has already. phasor needs no feature and no limit beyond WebGPU's
     /// lowest, sets no callback on the device, and only the upload and read-back helpers ever touch the queue.
+    ///
+    /// It uses what the device was made with: with [`useful_features`] attention on a software device is several times
+    /// faster, and with the adapter's own limits large tensors take fewer dispatches.
     ///
     /// ```no_run
     /// # async fn engine(adapter: wgpu::Adapter) -> Result<(), Box<dyn std::error::Error>> {
-    /// let (device, queue) = adapter.request_device(&wgpu::DeviceDescriptor::default()).await?;
+    /// let (device, queue) = adapter
+    ///     .request_device(&wgpu::DeviceDescriptor {
+    ///         required_features: adapter.features() & phasor::gpu::useful_features(),
+    ///         required_limits: adapter.limits(),
+    ///         ..wgpu::DeviceDescriptor::default()
+    ///     })
+    ///     .await?;
     /// let gpu = phasor::Gpu::adopt(&device, &queue);
     /// # Ok(()) }
     /// ```

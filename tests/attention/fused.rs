@@ -501,6 +501,12 @@ fn what_does_not_go_together_is_refused() {
     let long = Request::random(&mut random, [1, 5, 30_001], [1, 1, 4]).over(Both::view, Both::i32_view);
     let long_out = gpu().zeros(ElementType::F32, [1, 5, 1, 4]).unwrap();
     assert_eq!(argument(Fused::new(&long, &long_out).schedule(Schedule::Rows)), "k");
+    for scale in [f64::NAN, f64::INFINITY] {
+        let wrong = Request { scale: Some(scale), ..request.clone() }.over(Both::view, Both::i32_view);
+        assert!(
+            matches!(Fused::new(&wrong, &out).prepare(gpu()), Err(Error::Setting { field, .. }) if field == "scale")
+        );
+    }
     let empty = Request::random(&mut random, [1, 0, 4], [4, 2, 8]).over(Both::view, Both::i32_view);
     let none = gpu().zeros(ElementType::F32, [1, 0, 4, 8]).unwrap();
     assert_eq!(Fused::new(&empty, &none).prepare(gpu()).unwrap().dispatches(), 0);

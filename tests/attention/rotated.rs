@@ -66,6 +66,10 @@ fn every_standing() {
     let ranges = Both::new(vec![3.0, 9.0, 0.0, 99.0], of([2, 1, 1, 2]));
     for key_ranges in [None, Some(lengths), Some(ranges)] {
         for standing in [Standing::Last, Standing::RowLast, Standing::From(2), Standing::From(-3)] {
+            if key_ranges.is_some() && standing == Standing::Last {
+                // Refused: rows end before the last key.
+                continue;
+            }
             for causal in [false, true] {
                 let request = Request { key_ranges: key_ranges.clone(), standing, causal, ..request.clone() };
                 assert_agrees(&request, &format!("{standing:?}, causal {causal}"));
@@ -257,6 +261,14 @@ fn what_cannot_rotate_is_refused() {
     assert!(refused(rotation(4).first_key(i32::MIN), Standing::Last));
     assert!(refused(rotation(4), Standing::From(i64::MIN)));
     assert!(refused(rotation(4), Standing::From(1 << 31)));
+    // Fewer queries than keys, of which rows have their own: the last one need not be a row's.
+    let ranged = |standing| {
+        let key_ranges = Some(Both::filled([1, 1, 1, 1], 2.0));
+        let request = Request { rotation: Some(rotation(4)), standing, key_ranges, ..request.clone() };
+        Fused::new(&request.over(Both::view, Both::i32_view), &out).prepare(gpu())
+    };
+    assert!(matches!(ranged(Standing::Last), Err(Error::Tensor { argument, .. }) if argument == "standing"));
+    assert!(ranged(Standing::RowLast).is_ok() && ranged(Standing::From(1)).is_ok());
     // 257 pairs are one more than there is room for, and heads of 512 channels are not.
     let wide = Request::random(&mut random, [1, 2, 3], [1, 1, 514]);
     let out = gpu().zeros(ElementType::F32, [1, 2, 1, 514]).unwrap();

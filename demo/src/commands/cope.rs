@@ -47,10 +47,16 @@ impl Cope {
             return Err(Failure::new(format!("--scale: was {}, may be a finite number", self.scale)));
         }
         let file = File::read(&self.input)?;
+        file.expect_other(&self.output)?;
         let query = Operand::read(&file, "query", Order::Bhtd)?;
-        let logits = Operand::read(&file, "logits", Order::Bhtd)?;
+        let logits = Operand::read_pairs(&file, "logits")?
+            .ok_or_else(|| file.wrong("logits", "missing", "a tensor [batch, heads, tokens, keys]"))?;
+        let [batch, tokens, heads, channels] = query.layout.shape();
+        logits.expect_shape(&file, [batch, heads, tokens, logits.layout.shape()[3]], [false; 4])?;
         let embeddings = Operand::position_embeddings(&file, "position_embeddings")?
             .ok_or_else(|| file.wrong("position_embeddings", "missing", "a tensor [channels, positions]"))?;
+        embeddings.expect_position_embeddings(&file, heads, channels)?;
+        file.note_unread(|name| ["query", "logits", "position_embeddings"].contains(&name))?;
         let (values, by) = if self.cpu {
             (self.on_cpu(&query, &logits, &embeddings)?, "the CPU, in float64".to_owned())
         } else {

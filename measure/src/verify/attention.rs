@@ -289,7 +289,7 @@ impl<T: Clone> Tensors<T> {
                 plain.keep(&self.keep).cope(contextual.query(&self.query).gates(Gates::Keys(self.gate_keys.clone())))
             }
             What::ValueGates => plain.causal().cope(contextual.gates(Gates::Values).gate_sum(&self.gate_sum)),
-            What::Rotated => plain.key_ranges(&self.key_ranges).rotate(case.rotation()?),
+            What::Rotated => plain.key_ranges(&self.key_ranges).standing(Standing::RowLast).rotate(case.rotation()?),
             What::RotatedContextual => plain.causal().rotate(case.rotation()?).cope(contextual),
             What::RotatedRows => {
                 let rows = plain.key_ranges(&self.key_ranges).bias(&self.bias).causal().standing(Standing::RowLast);

@@ -28,6 +28,7 @@ pub fn run(asked: &Attention, file: &File, adapter: Option<&str>) -> Result<Outc
     let layer = Layer::read(asked, file)?;
     let [batch, tokens, _, width] = layer.inputs.layout.shape();
     let channels = layer.channels(file)?;
+    file.note_unread(is_read)?;
     let turn = Turn::of(asked, file, channels, tokens)?;
     let scale = asked.scale(channels, turn.as_ref());
     let (out, by) = if asked.cpu {
@@ -45,6 +46,16 @@ pub fn run(asked: &Attention, file: &File, adapter: Option<&str>) -> Result<Outc
     );
     let positions = layer.weights.get(EMBEDDINGS).map(|embeddings| embeddings.layout.shape()[3]);
     Ok(asked.told(&attention, turn.as_ref(), positions, &by))
+}
+
+/// Whether a tensor has a part in a layer.
+fn is_read(name: &str) -> bool {
+    let layers = ["query_proj", "key_proj", "value_proj", "output_proj"];
+    let of_layer = |weight: &str| {
+        let (layer, part) = weight.rsplit_once('.').unwrap_or_default();
+        layers.contains(&layer) && ["weight", "bias"].contains(&part)
+    };
+    name == "inputs" || name.strip_prefix(PREFIX).is_some_and(|weight| weight == EMBEDDINGS || of_layer(weight))
 }
 
 impl<T> Layer<T> {
@@ -79,13 +90,14 @@ impl Layer<Operand> {
             Failure::new("--heads: was missing, may be the number of query heads that the weights make")
         })?;
         let names = file.names()?;
-        let weights = names.iter().filter_map(|name| name.strip_prefix(PREFIX)).map(|name| {
-            let weight = match name {
-                EMBEDDINGS => Operand::position_embeddings(file, &format!("{PREFIX}{name}"))?,
-                _ => Some(Operand::matrix(file, &format!("{PREFIX}{name}"))?),
-            };
-            Ok(weight.map(|weight| (name.to_owned(), weight)))
-        });
+        let weights =
+            names.iter().filter(|name| is_read(name)).filter_map(|name| name.strip_prefix(PREFIX)).map(|name| {
+                let weight = match name {
+                    EMBEDDINGS => Operand::position_embeddings(file, &format!("{PREFIX}{name}"))?,
+                    _ => Some(Operand::matrix(file, &format!("{PREFIX}{name}"))?),
+                };
+                Ok(weight.map(|weight| (name.to_owned(), weight)))
+            });
         let weights = weights.filter_map(Result::transpose).collect::<Result<_, Failure>>()?;
         let kv_heads = asked.kv_heads.unwrap_or(heads);
         Ok(Self { inputs: Operand::sequence(file, "inputs")?, weights, heads, kv_heads })

@@ -11,6 +11,7 @@ use crate::rope_args::{PairingArg, RopeArgs};
 use crate::tensors::File;
 use clap::Args;
 use phasor::attention::{Attention as Request, ContextualPe};
+use std::num::NonZero;
 use std::path::PathBuf;
 use turn::Turn;
 
@@ -53,9 +54,9 @@ pub struct Attention {
     #[arg(long)]
     causal: bool,
 
-    /// A query sees so many keys up to its own place, that one included
+    /// A query sees so many keys up to its own place, that one included: 1 or more
     #[arg(long, value_name = "N")]
-    window: Option<usize>,
+    window: Option<NonZero<usize>>,
 
     /// What products of queries and keys are multiplied with [default: 1 / sqrt(channels), times what the model's rope says]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
@@ -96,6 +97,7 @@ impl Attention {
     pub fn run(&self, adapter: Option<&str>) -> Result<Outcome, Failure> {
         self.expect_finite()?;
         let file = File::read(&self.input)?;
+        file.expect_other(&self.output)?;
         if file.names()?.iter().any(|name| name == "inputs") {
             layer::run(self, &file, adapter)
         } else {
@@ -126,7 +128,7 @@ impl Attention {
             request = request.causal();
         }
         if let Some(keys) = self.window {
-            request = request.window(keys);
+            request = request.window(keys.get());
         }
         match turn.and_then(Turn::rotation) {
             Some(rotation) => request.rotate(rotation.clone()),
@@ -141,6 +143,9 @@ impl Attention {
     /// What was done, the attention in a few words.
     fn told(&self, attention: &str, turn: Option<&Turn>, positions: Option<usize>, by: &str) -> Outcome {
         let mut text = format!("{attention}, on {by}\n");
+        let window = self.window.map(|keys| format!("a window of {keys} keys"));
+        let masks: Vec<_> = [self.causal.then(|| "causal".to_owned()), window].into_iter().flatten().collect();
+        text += &if masks.is_empty() { "every query sees every key\n".to_owned() } else { masks.join(", ") + "\n" };
         if let Some(turn) = turn {
             text += &format!("rotated by {}\n", turn.told());
         }

@@ -24,6 +24,13 @@ pub fn run(asked: &Attention, file: &File, adapter: Option<&str>) -> Result<Outc
     let tensors = Tensors::read(asked, file)?;
     let [batch, tokens, heads, channels] = tensors.q.layout.shape();
     let [_, keys, kv_heads, _] = tensors.k.layout.shape();
+    if let Some(bias) = &tensors.bias {
+        bias.expect_shape(file, [batch, heads, tokens, keys], [true, true, true, false])?;
+    }
+    if let Some(embeddings) = &tensors.embeddings {
+        embeddings.expect_position_embeddings(file, heads, channels)?;
+    }
+    file.note_unread(|name| ["q", "k", "v", "position_embeddings", "bias"].contains(&name))?;
     let turn = Turn::of(asked, file, channels, keys)?;
     let scale = asked.scale(channels, turn.as_ref());
     let (attended, by) = if asked.cpu {
@@ -77,7 +84,7 @@ impl Tensors<Operand> {
             k: read("k")?,
             v: read("v")?,
             embeddings: Operand::position_embeddings(file, "position_embeddings")?,
-            bias: Operand::read_if_any(file, "bias", Order::Bhtd)?.map(|bias| bias.finite()),
+            bias: Operand::read_pairs(file, "bias")?.map(|bias| bias.finite()),
         })
     }
 
