@@ -21,25 +21,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         largest = max(largest, partials[at + split * (words + 1u) + words].x);
     }
     let some = largest > MASKED_DOUBLINGS;
+    var sum = 0.0;
+    for (var split = 0u; split < params.splits; split++) {
+        let numbers = partials[at + split * (words + 1u) + words];
+        // A split of which nothing is seen has no largest logit.
+        if (numbers.y > 0.0) {
+            sum += exp2(numbers.x - largest) * numbers.y;
+        }
+    }
     for (var word = lane; word < words; word += WG_SIZE) {
-        var sum = 0.0;
         var values = vec4(0.0);
         for (var split = 0u; split < params.splits; split++) {
             let split_at = at + split * (words + 1u);
             let numbers = partials[split_at + words];
-            // A split of which nothing is seen has no values.
+            // And no values.
             if (numbers.y > 0.0) {
-                let weight = exp2(numbers.x - largest);
-                sum += weight * numbers.y;
-                values += weight * partials[split_at + word];
+                values += exp2(numbers.x - largest) * partials[split_at + word];
             }
         }
         store_out_word(place(params.out, batch, token, head), word, select(vec4(0.0), values / max(sum, 1.0), some));
-        if (word == 0u) {
-            store_lse(batch, token, head, select(MASKED, (largest + log2(max(sum, 1.0))) * LN_2, some));
-        }
     }
     if (lane == 0u) {
+        store_lse(batch, token, head, select(MASKED, (largest + log2(max(sum, 1.0))) * LN_2, some));
         merge_counts(batch, token, head);
     }
 }

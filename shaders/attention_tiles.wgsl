@@ -37,7 +37,8 @@ fn outer(rows: vec4<f32>, columns: vec4<f32>) -> mat4x4<f32> {
 
 @compute @workgroup_size(WG_SIZE)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let out_blocks = (params.value_channels + 4u * OUT_WORDS - 1u) / (4u * OUT_WORDS);
+    // One at least: log-sum-exps are wanted of values without channels, too.
+    let out_blocks = max((params.value_channels + 4u * OUT_WORDS - 1u) / (4u * OUT_WORDS), 1u);
     let head = group.y;
     let batch = group.z / out_blocks;
     let first_word = group.z % out_blocks * OUT_WORDS;
@@ -140,7 +141,7 @@ fn weigh_tile(row: ptr<function, TileRow>, batch: u32, first_key: u32, n_keys: u
         let seen = standing && keeps(batch, (*row).token, (*row).head, key);
         var logit = HIDDEN;
         if (seen && product + bias > MASKED_DOUBLINGS) {
-            logit = contextual(row, product, bias, left - 1u);
+            logit = min(contextual(row, product, bias, left - 1u), LARGEST);
         }
         sh_weights[at] = logit;
         largest = max(largest, logit);

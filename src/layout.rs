@@ -167,7 +167,8 @@ impl Layout {
     /// The places of the elements in the order of the axes, channels fastest.
     pub fn places(&self) -> impl Iterator<Item = usize> + use<> {
         let layout = *self;
-        let [b, t, h, c] = layout.shape;
+        // An axis of no index at all ends every other one, however long.
+        let [b, t, h, c] = if self.is_empty() { [0; 4] } else { layout.shape };
         (0..b).flat_map(move |b| {
             (0..t).flat_map(move |t| (0..h).flat_map(move |h| (0..c).map(move |c| layout.at([b, t, h, c]))))
         })

@@ -6,6 +6,8 @@ const LN_2 = 0.6931471805599453;
 // At or below this a logit is masked; those that are masked lie well below it, so that exp2 makes nothing of them.
 const MASKED_DOUBLINGS = MASKED * LOG2_E;
 const HIDDEN = -2e30;
+// What is larger counts as this: a difference of infinities would be no number.
+const LARGEST = 3e38;
 
 struct Params {
     q: Place,
@@ -75,7 +77,7 @@ struct Two {
 
 // Logits of four keys or of four queries, and what is masked among them.
 fn hide(seen: vec4<bool>, logits: vec4<f32>) -> vec4<f32> {
-    return select(vec4(HIDDEN), logits, seen & (logits > vec4(MASKED_DOUBLINGS)));
+    return select(vec4(HIDDEN), min(logits, vec4(LARGEST)), seen & (logits > vec4(MASKED_DOUBLINGS)));
 }
 
 // How much a key counts: the sigmoid of its logit, split by sign so that nothing overflows, and 0 for a masked one.

@@ -213,12 +213,9 @@ impl Module {
         })
     }
 
-    /// Refuses scratch memory in the buffer of anything else, and outputs on top of weights.
+    /// Refuses scratch memory in the buffer of anything else, and outputs on top of what is read but for the inputs.
     fn check_buffers(&self, scratch: &ModuleScratch<View>) -> Result<()> {
         let weights = self.weights();
-        for (name, weight) in &weights {
-            self.output.expect_apart("output", weight, name)?;
-        }
         let settings =
             Operation::new(&self.layer.attention(&self.output, &self.output, &self.output, None), &self.output);
         let settings = settings.read();
@@ -228,7 +225,12 @@ impl Module {
             .into_iter()
             .chain(weights)
             .chain(settings.map(|&(_, name, view)| (name.into(), view)))
+            .chain(self.rotation.iter().filter_map(|(_, positions)| Some(("positions".into(), positions.view()?))))
             .collect();
+        // A module that is recorded again must find what it has read as it was; inputs alone may become outputs.
+        for (name, view) in given.iter().filter(|(name, _)| !["inputs", "output"].contains(&name.as_str())) {
+            self.output.expect_apart("output", view, name)?;
+        }
         let ModuleScratch { projected, attended, attention } = scratch;
         for (name, view) in
             [("scratch.projected", projected), ("scratch.attended", attended), ("scratch.attention", attention)]

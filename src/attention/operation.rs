@@ -27,6 +27,9 @@ impl Operation {
     /// How many f32 elements of scratch memory are enough.
     pub(crate) fn scratch_elements(&self, gpu: &Gpu, steps: impl StepsOf) -> Result<usize> {
         let shape = self.check_shapes()?;
+        if [shape.batch, shape.tokens, shape.heads].contains(&0) {
+            return Ok(0);
+        }
         Ok(plan(gpu, &shape, 0, steps)?.scratch_elements())
     }
 
@@ -34,7 +37,7 @@ impl Operation {
     pub(crate) fn prepare(&self, gpu: &Gpu, steps: impl StepsOf) -> Result<Prepared> {
         let shape = self.check_shapes()?;
         self.check_buffers()?;
-        if shape.batch * shape.tokens * shape.heads == 0 {
+        if [shape.batch, shape.tokens, shape.heads].contains(&0) {
             return Ok(Prepared::nothing());
         }
         let plan = plan(gpu, &shape, self.scratch.as_ref().map_or(0, |scratch| scratch.layout().offset()), steps)?;

@@ -36,8 +36,9 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Positions up to here, and standings of queries: so that sums of some of them stay within 32 bits.
-    const FAR: i64 = 1 << 30;
+    /// Positions up to here, standings of queries, and numbers of queries and of keys: sums of some of them stay within
+    /// 32 bits, and within what masks reckon with.
+    const FAR: i64 = 1 << 28;
 
     /// The first `frequencies.rotary_dim()` channels of each head turn.
     pub fn new(frequencies: &Frequencies, pairing: Pairing) -> Self {
@@ -98,7 +99,10 @@ impl Rotation {
         }
         let far = |position: i64| position.unsigned_abs() > Self::FAR.unsigned_abs();
         if far(self.first_key.into()) {
-            return refuse(format!("one of keys from position {} on", self.first_key), "from -2^30 to 2^30".into());
+            return refuse(format!("one of keys from position {} on", self.first_key), "from -2^28 to 2^28".into());
+        }
+        if far(i64::try_from(shape.tokens.max(shape.keys)).unwrap_or(i64::MAX)) {
+            return refuse(format!("one of {} queries over {} keys", shape.tokens, shape.keys), "up to 2^28".into());
         }
         match standing {
             Standing::Last if has_ranges && shape.tokens != shape.keys => Err(Error::Tensor {
@@ -107,7 +111,7 @@ impl Rotation {
                 may_be: "RowLast, where the last query stands at its row's last key; or From a key".into(),
             }),
             Standing::From(place) if far(place) => {
-                refuse(format!("one of queries that stand at {place}"), "from -2^30 to 2^30".into())
+                refuse(format!("one of queries that stand at {place}"), "from -2^28 to 2^28".into())
             }
             Standing::From(_) | Standing::Last | Standing::RowLast => Ok(()),
         }

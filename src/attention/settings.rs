@@ -239,8 +239,10 @@ impl<T: HasLayout> Attention<T> {
     pub(crate) fn shape(&self) -> Result<AttentionShape> {
         let scales = [("scale", self.scale), ("cope.bias_scale", self.cope.as_ref().map(|cope| cope.bias_scale))];
         for (name, scale) in scales {
-            if let Some(wrong) = scale.filter(|scale| !scale.is_finite()) {
-                return Err(Error::setting(name, wrong, "a finite number"));
+            // Kernels count in doublings.
+            let fits = |scale: f64| ((scale * std::f64::consts::LOG2_E) as f32).is_finite();
+            if let Some(wrong) = scale.filter(|&scale| !fits(scale)) {
+                return Err(Error::setting(name, format!("{wrong:e}"), "a number up to 2e38"));
             }
         }
         let [batch, tokens, heads, channels] = self.q.layout().shape();

@@ -81,7 +81,7 @@ pub(crate) fn steps(job: &Job, software: bool) -> Result<Vec<Step>> {
     }
     let [batch, tokens, heads, value_channels] = job.output.layout.shape();
     let variant = Variant { options: job.options(), gates: job.gate_kind(), gates_see_bias: job.gates_see_bias() };
-    let groups = [tokens.div_ceil(TILE_ROWS), heads, batch * value_channels.div_ceil(OUT_CHANNELS)];
+    let groups = [tokens.div_ceil(TILE_ROWS), heads, batch * value_channels.div_ceil(OUT_CHANNELS).max(1)];
     let tiles = job.step(variant.shader(), Split::default(), groups);
     Ok(job.position_logits().into_iter().chain([tiles]).collect())
 }

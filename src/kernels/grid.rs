@@ -45,11 +45,12 @@ impl Limits {
     /// Never empty: a tensor without elements that shares a dispatch with others still fills its binding.
     pub(crate) fn range(self, layouts: impl IntoIterator<Item = (Layout, ElementType)>) -> Range<u64> {
         let bytes = |(layout, element): (Layout, ElementType)| {
-            let span = layout.span();
-            let end = span.end.max(span.start + 1);
-            (span.start as u64 * element.bytes() as u64)..(end as u64 * element.bytes() as u64)
+            let (span, size) = (layout.span(), element.bytes() as u64);
+            (span.start as u64 * size)..(span.end as u64 * size)
         };
-        let all = layouts.into_iter().map(bytes).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0);
+        // Nothing may begin at its buffer's end: what is bound for a tensor without elements is the buffer's first word.
+        let filled = layouts.into_iter().filter(|(layout, _)| !layout.is_empty());
+        let all = filled.map(bytes).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..4);
         all.start / self.alignment * self.alignment..all.end.next_multiple_of(4)
     }
 

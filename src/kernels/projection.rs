@@ -250,7 +250,8 @@ impl Job {
 fn are_one(layout: Layout) -> bool {
     let [.., heads, channels] = layout.shape();
     let [.., head, channel] = layout.strides();
-    heads <= 1 || head == channels * channel
+    // An axis of one index has no distance that counts.
+    heads <= 1 || (channels > 1 && head == channels * channel)
 }
 
 fn expect_bindings(limits: Limits, operands: &[Operand]) -> Result<()> {

@@ -53,6 +53,14 @@ pub(super) struct Numbers<'a> {
 }
 
 impl Positions {
+    /// The buffer that they come from, if they do.
+    pub(crate) fn view(&self) -> Option<&View> {
+        match self {
+            Self::Start(_) | Self::Same(_) => None,
+            Self::StartPerRow(view) | Self::PerToken(view) => Some(view),
+        }
+    }
+
     /// What the kernel reads, if it reads any.
     pub(super) fn numbers(&self, [batch, tokens]: [usize; 2], axes: usize) -> Option<Numbers<'_>> {
         let (view, step, tokens) = match self {

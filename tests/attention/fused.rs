@@ -512,6 +512,53 @@ fn what_does_not_go_together_is_refused() {
     assert_eq!(Fused::new(&empty, &none).prepare(gpu()).unwrap().dispatches(), 0);
 }
 
+/// Log-sum-exps of values that have no channels.
+#[test]
+fn values_without_channels() {
+    let mut random = Random::new(17);
+    let request = Request { causal: true, ..Request::random(&mut random, [1, 5, 9], [4, 2, 8]) };
+    let request = Request { v: Both::new(Vec::new(), of([1, 9, 2, 0])), ..request };
+    assert_agrees(&request, "no channels");
+}
+
+/// A bias beyond what doublings can be counted up to hides all smaller ones.
+#[test]
+fn huge_biases_win() {
+    let mut random = Random::new(18);
+    let mut request = Request::random(&mut random, [1, 3, 9], [2, 1, 4]);
+    let mut bias = Both::random(&mut random, [1, 1, 1, 9], 1.0);
+    bias.values[4] = 3e38;
+    request.bias = Some(Both::new(bias.values, bias.layout));
+    let expected = request.reference().out;
+    for schedule in SCHEDULES {
+        assert_near(&format!("{schedule:?}"), &request.fused_output(schedule), &expected, TOLERANCE);
+    }
+}
+
+/// No element, along axes of any length.
+#[test]
+fn nothing_takes_no_time() {
+    let view = |shape| {
+        let buffer = gpu().zeros(ElementType::F16, [1, 1, 1, 2]).unwrap();
+        View::new(buffer.buffer(), ElementType::F16, Layout::strided(shape, [0; 4], 2).unwrap()).unwrap()
+    };
+    let far = 1 << 40;
+    let [q, k] = [view([0, far, far, 8]), view([0, far, far, 8])];
+    let fused = Fused::new(&Attention::new(&q, &k, &k), &q);
+    assert_eq!(q.layout().places().count(), 0);
+    assert!(fused.scratch_elements(gpu()).is_err() || fused.scratch_elements(gpu()).unwrap() == 0);
+    // And no key, at the very end of its buffer.
+    let none = view([1, 0, 1, 8]);
+    let queries = gpu().upload(&[1.0; 8], [1, 1, 1, 8]).unwrap();
+    let out = gpu().upload(&[7.0; 8], [1, 1, 1, 8]).unwrap();
+    for schedule in SCHEDULES {
+        let fused =
+            Fused::new(&Attention::new(&queries, &none, &none), &out).schedule(schedule).prepare(gpu()).unwrap();
+        gpu().submit(|pass| fused.record(pass)).unwrap();
+        assert_eq!(gpu().read_blocking(&out).unwrap(), [0.0; 8], "{schedule:?}");
+    }
+}
+
 /// 16,384 tokens in 8 heads of 64 channels, with 64 positions.
 #[test]
 fn memory_grows_with_the_tokens() {

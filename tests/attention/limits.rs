@@ -4,7 +4,7 @@ use crate::case::{Both, assert_near, wide};
 use crate::common::{Random, gpu, gpu_with};
 use crate::fused::{SCHEDULES, of};
 use crate::request::{Cope, Request, Source, TOLERANCE};
-use phasor::attention::{Fused, Rotation, Schedule};
+use phasor::attention::{Fused, Rotation, Schedule, Standing};
 use phasor::frequencies::Plain;
 use phasor::{ElementType, Error, Gpu, Pairing, View};
 
@@ -17,6 +17,7 @@ fn everything() -> Request {
     sum.values.iter_mut().step_by(2).for_each(|whole| *whole = 1.0);
     Request {
         causal: true,
+        standing: Standing::RowLast,
         rotation: Some(Rotation::new(&Plain { base: 100.0 }.frequencies(8).unwrap(), Pairing::HalfSplit)),
         keep: Some(Both::whole(&mut random, [batch, tokens, 1, keys], 4)),
         bias: Some(Both::random(&mut random, [1, tokens, 1, keys], 1.0)),

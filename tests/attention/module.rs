@@ -440,4 +440,18 @@ fn what_does_not_go_together_is_refused() {
     let keep = View::new(keep.buffer(), ElementType::I32, of([1, 1, 1, 4])).unwrap();
     let refused = Module::new(&layer.attend(|attention| attention.keep(&keep)), &right.output()).prepare(gpu());
     assert!(matches!(refused, Err(Error::Tensor { argument, .. }) if argument == "keep"));
+    // Recorded again, it would find outputs in place of what it reads.
+    let over = |both: &Both| {
+        let room = gpu().zeros(ElementType::F32, [1, 1, 1, 200]).unwrap();
+        let view = |layout| View::new(room.buffer(), ElementType::F32, layout).unwrap();
+        (view(both.layout), view(of([1, 3, 1, 15])))
+    };
+    let (embeddings, output) = over(&right.weights["cope.position_embeddings"]);
+    let layer = right.layer(Both::view).attend(|attention| attention.cope(ContextualPe::new(&embeddings)));
+    let refused = Module::new(&layer, &output).prepare(gpu());
+    assert!(matches!(&refused, Err(Error::Overlap { other, .. }) if other == "position_embeddings"), "{refused:?}");
+    let output = right.output();
+    let positions = View::new(output.buffer(), ElementType::I32, of([1, 3, 1, 1])).unwrap();
+    let module = Module::new(&right.layer(Both::view), &output).rotate(&right.rope(), Positions::PerToken(positions));
+    assert!(matches!(module.prepare(gpu()), Err(Error::Overlap { other, .. }) if other == "positions"));
 }

@@ -206,6 +206,18 @@ fn heads_that_lie_apart() {
 }
 
 /// More inputs than loops without care are good for: each of them counts.
+/// Of one channel each, whose distance within a head says nothing.
+#[test]
+fn heads_of_one_channel() {
+    let mut random = Random::new(26);
+    for heads_first in [false, true] {
+        let mut case = Case::random(&mut random, [2, 3, 4, 6], true);
+        let shape = [2, 3, 4, 1];
+        case.x.layout = if heads_first { Layout::heads_first(shape).unwrap() } else { of(shape) };
+        schedules().for_each(|schedule| case.assert_agrees(schedule));
+    }
+}
+
 #[test]
 fn long_inputs() {
     let mut random = Random::new(22);

@@ -261,6 +261,9 @@ fn what_cannot_rotate_is_refused() {
     assert!(refused(rotation(4).first_key(i32::MIN), Standing::Last));
     assert!(refused(rotation(4), Standing::From(i64::MIN)));
     assert!(refused(rotation(4), Standing::From(1 << 31)));
+    let far = 1 << 28;
+    assert!(!refused(rotation(4).first_key(far), Standing::From(far.into())));
+    assert!(refused(rotation(4).first_key(far + 1), Standing::Last));
     // Fewer queries than keys, of which rows have their own: the last one need not be a row's.
     let ranged = |standing| {
         let key_ranges = Some(Both::filled([1, 1, 1, 1], 2.0));

@@ -72,7 +72,7 @@ impl AttentionSizes {
         2 * u64::from(self.tokens) * u64::from(self.heads) * u64::from(self.head_dim) * u64::from(self.positions)
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&self, gpu: &Gpu) -> Result<()> {
         let numbers = [
             ("tokens", self.tokens),
             ("keys", self.keys),
@@ -88,8 +88,29 @@ impl AttentionSizes {
         match numbers.into_iter().find(|(_, was)| *was == 0 || *was > 1 << 20) {
             Some((field, was)) => setting(field, was, format!("1 to {}", 1 << 20)),
             None if self.tokens > self.keys => setting("tokens", self.tokens, format!("at most keys, {}", self.keys)),
-            None => Ok(()),
+            None if !self.heads.is_multiple_of(self.kv_heads) => {
+                setting("kv-heads", self.kv_heads, format!("a divisor of heads, {}", self.heads))
+            }
+            None => self.check_memory(gpu),
         }
+    }
+}
+
+impl AttentionSizes {
+    /// Refuses tensors that the device has no buffers for, before the host makes them.
+    fn check_memory(&self, gpu: &Gpu) -> Result<()> {
+        let largest = [(self.tokens, self.heads), (self.keys, self.kv_heads), (self.positions, 1)]
+            .map(|(rows, heads)| [rows, heads, self.head_dim, 4].into_iter().map(u64::from))
+            .map(|factors| factors.fold(1, u64::saturating_mul));
+        let (largest, most) = (largest.into_iter().max().unwrap_or_default(), gpu.limits().max_buffer_size);
+        if largest <= most {
+            return Ok(());
+        }
+        Err(Error::Limit {
+            limit: "max_buffer_size".into(),
+            was: format!("{largest} bytes for a tensor"),
+            may_be: format!("up to {most} bytes on this device"),
+        })
     }
 }
 
@@ -99,7 +120,7 @@ impl AttentionSizes {
 /// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
 /// of the device.
 pub fn attention_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Operation>> {
-    sizes.check()?;
+    sizes.check(gpu)?;
     let AttentionSizes { tokens, keys, heads, kv_heads, head_dim, positions, .. } = *sizes;
     let tensor = |tokens: u32, heads: u32| noise(gpu, [1, tokens as usize, heads as usize, head_dim as usize]);
     let (q, k, v) = (tensor(tokens, heads)?, tensor(keys, kv_heads)?, tensor(keys, kv_heads)?);

@@ -14,6 +14,8 @@ const BATCH: usize = 2;
 const KEYS: usize = 37;
 const HEADS: usize = 4;
 const POSITIONS: usize = 9;
+/// The first key of the first row, where rows have ranges.
+const FIRST_KEY: usize = 3;
 /// Channels between an output's heads that are nobody's.
 const GAP: usize = 4;
 
@@ -30,8 +32,10 @@ pub(super) struct Case {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Fused(Schedule),
-    /// One query, and a key head to each head.
+    /// One query over many keys, and a key head to each head.
     Decode,
+    /// By tiles: more than one of queries, of keys, and of value channels.
+    Tiled,
     Unfused,
     /// The keys in two parts, merged.
     Merged,
@@ -83,7 +87,24 @@ impl What {
 
 impl Case {
     fn tokens(&self) -> usize {
-        if self.how == How::Decode { 1 } else { 11 }
+        match self.how {
+            How::Decode => 1,
+            How::Tiled => 70,
+            _ => 11,
+        }
+    }
+
+    /// More than a split has, on any device.
+    fn keys(&self) -> usize {
+        match self.how {
+            How::Decode => 1300,
+            How::Tiled => 80,
+            _ => KEYS,
+        }
+    }
+
+    fn value_channels(&self) -> usize {
+        if self.how == How::Tiled { 70 } else { self.channels }
     }
 
     fn kv_heads(&self) -> usize {
@@ -99,15 +120,18 @@ impl Case {
         self.writes_all() && self.what.is_contextual()
     }
 
-    /// All channels, but for an odd one, half-split or by neighbours; or four of them from the second on.
+    /// All channels, but for an odd one, half-split or by neighbours; or about half of them from a quarter on.
     fn rotation(&self) -> Result<Rotation> {
-        let pairs = if self.what == What::RotatedApart { 2 } else { self.channels / 2 };
+        let pairs = match self.what {
+            What::RotatedApart => self.channels / 4,
+            _ => self.channels / 2,
+        };
         let inv_freq = (0..pairs).map(|pair| 0.7f64.powi(pair as i32)).collect();
         let frequencies = Frequencies::new(inv_freq, FACTOR)?;
         Ok(match self.what {
             What::Rotated => Rotation::new(&frequencies, Pairing::HalfSplit),
-            What::RotatedApart => Rotation::new(&frequencies, Pairing::HalfSplit).from_channel(1),
-            _ => Rotation::new(&frequencies, Pairing::Interleaved),
+            What::RotatedApart => Rotation::new(&frequencies, Pairing::HalfSplit).from_channel(self.channels / 4),
+            _ => Rotation::new(&frequencies, Pairing::Interleaved).first_key(-3),
         })
     }
 
@@ -130,6 +154,8 @@ pub(super) fn cases() -> Vec<Case> {
     let merged = [What::Causal, What::Contextual, What::ValueGates];
     let merged = merged.map(|what| Case { how: How::Merged, what, element: ElementType::F32, channels: 8 });
     let ways = schedules.into_iter().chain([How::Decode, How::Unfused]);
+    let tiled = [What::Causal, What::Contextual, What::RotatedContextual];
+    let tiled = tiled.map(|what| Case { how: How::Tiled, what, element: ElementType::F32, channels: 8 });
     let ways = ways.flat_map(|how| {
         let case = move |what, element, channels| Case { how, what, element, channels };
         // Channels that come in fours, and such that do not.
@@ -138,9 +164,10 @@ pub(super) fn cases() -> Vec<Case> {
         let storages = storages.into_iter().flat_map(move |(element, channels)| {
             [What::Causal, What::Masked, What::RotatedContextual].map(|what| case(what, element, channels))
         });
-        whats.chain(storages)
+        // Words of four that do not turn, before and behind those that do.
+        whats.chain(storages).chain([case(What::RotatedApart, ElementType::F32, 16)])
     });
-    ways.chain(merged).collect()
+    ways.chain(merged).chain(tiled).collect()
 }
 
 /// The tensors that a request may have.
@@ -186,6 +213,16 @@ impl Numbers {
         View::new(flat.buffer(), ElementType::I32, self.layout)
     }
 
+    /// Makes no numbers of keys that the first row's range begins behind.
+    fn hide_first_keys(&mut self) -> Result<()> {
+        for place in self.layout.batch(0..1)?.tokens(0..FIRST_KEY)?.places() {
+            if let (Some(value), Some(wide)) = (self.values.get_mut(place), self.wide.get_mut(place)) {
+                (*value, *wide) = (f32::NAN, f64::NAN);
+            }
+        }
+        Ok(())
+    }
+
     /// The largest magnitude.
     fn largest(&self) -> f64 {
         self.wide.iter().fold(0.0, |largest, x| x.abs().max(largest))
@@ -199,23 +236,31 @@ impl Tensors<Numbers> {
         let mut random =
             |scale: f32, shape| Numbers::new(case.element, shape, || noise.i32(-128..=128) as f32 / 128.0 * scale);
         let channels = case.channels;
-        let (queries, keys) = (case.rows(channels), [BATCH, KEYS, case.kv_heads(), channels]);
-        let mut rows = [[3.0, 30.0], [0.0, 37.0]].concat().into_iter();
+        let (queries, keys) = (case.rows(channels), [BATCH, case.keys(), case.kv_heads(), channels]);
+        let values = [BATCH, case.keys(), case.kv_heads(), case.value_channels()];
+        let mut rows = [[FIRST_KEY as f32, 30.0], [0.0, 37.0]].concat().into_iter();
         // Every fifth key is hidden. One gate and three quarters lie to the right.
         let mut keep = [0.0, 1.0, 1.0, 1.0, 1.0].into_iter().cycle();
         let mut gate_sum = [1.0, 0.75].into_iter().cycle();
-        Ok(Self {
+        let mut tensors = Self {
             q: random(1.0, queries)?,
             k: random(1.0, keys)?,
-            v: random(1.0, keys)?,
-            keep: Numbers::new(ElementType::I32, [1, case.tokens(), 1, KEYS], || keep.next().unwrap_or_default())?,
-            bias: random(1.0, [BATCH, 1, HEADS, KEYS])?,
+            v: random(1.0, values)?,
+            keep: Numbers::new(ElementType::I32, [1, case.tokens(), 1, case.keys()], || {
+                keep.next().unwrap_or_default()
+            })?,
+            bias: random(1.0, [BATCH, 1, HEADS, case.keys()])?,
             key_ranges: Numbers::new(ElementType::I32, [BATCH, 1, 1, 2], || rows.next().unwrap_or_default())?,
             embeddings: random(0.5, [1, channels, 1, POSITIONS])?,
             query: random(1.0, queries)?,
             gate_keys: random(1.0, keys)?,
             gate_sum: Numbers::new(ElementType::F32, case.rows(2), || gate_sum.next().unwrap_or_default())?,
-        })
+        };
+        if case.what == What::Masked {
+            tensors.k.hide_first_keys()?;
+            tensors.v.hide_first_keys()?;
+        }
+        Ok(tensors)
     }
 
     fn map<'a, T>(&'a self, of: impl Fn(&'a Numbers) -> Result<T>) -> Result<Tensors<T>> {
@@ -242,7 +287,7 @@ impl Tensors<Numbers> {
         let product = scale * channels as f64 * self.q.largest() * self.k.largest();
         Ok(Sizes {
             channels,
-            keys: KEYS,
+            keys: self.k.layout.shape()[1],
             product: if rotated { Sizes::turned(product, FACTOR) } else { product },
             turned: if rotated { Sizes::turning(product, FACTOR) } else { 0.0 },
             bias: if matches!(what, What::Masked | What::ContextualMasked | What::RotatedRows) {
@@ -313,7 +358,7 @@ const UNTOUCHED: f32 = 77.0;
 
 impl Results {
     fn new(gpu: &Gpu, case: &Case) -> Result<Self> {
-        let channels = case.channels;
+        let channels = case.value_channels();
         let row = channels + GAP;
         let strides = [case.tokens() * HEADS * row, HEADS * row, row, 1];
         let layout = Layout::strided(case.rows(channels), strides, GAP)?;
@@ -346,6 +391,7 @@ fn operations(gpu: &Gpu, case: &Case, tensors: &Tensors<View>, results: &Results
     match case.how {
         How::Fused(schedule) => Ok(vec![fused(&request, results, schedule)?]),
         How::Decode => Ok(vec![fused(&request, results, Schedule::Split)?]),
+        How::Tiled => Ok(vec![fused(&request, results, Schedule::Tiles)?]),
         How::Unfused => {
             let unfused = Unfused::new(&request, &results.out);
             let unfused = if case.writes_all() { unfused.lse(&results.lse) } else { unfused };

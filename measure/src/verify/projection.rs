@@ -15,20 +15,22 @@ pub(super) struct Case {
     weight: ElementType,
     bias: bool,
     tokens: usize,
+    /// Of one head, or in three that lie apart.
     inputs: usize,
+    heads: usize,
+    outputs: usize,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schedule, x, weight, bias, tokens, inputs } = self;
+        let Self { schedule, x, weight, bias, tokens, inputs, heads, outputs } = self;
         let bias = if *bias { "with a bias" } else { "without a bias" };
-        write!(f, "{schedule:?}, {tokens} tokens of {inputs} inputs in {x}, weights in {weight}, {bias}")
+        let from = format!("{tokens} tokens of {inputs} inputs of {heads} heads in {x}");
+        write!(f, "{schedule:?}, {from}, {outputs} outputs, weights in {weight}, {bias}")
     }
 }
 
-const OUTPUTS: usize = 70;
-
-/// Inputs that come in fours and such that do not; more of them than a tile takes at once.
+/// Inputs and outputs that come in fours and such that do not; more of them than a tile takes at once.
 pub(super) fn cases() -> Vec<Case> {
     use ElementType::{BF16, F16, F32};
     let stored = [(F32, F32), (F32, F16), (BF16, BF16), (F16, F16)];
@@ -37,13 +39,10 @@ pub(super) fn cases() -> Vec<Case> {
     tokens
         .flat_map(|(schedule, tokens)| {
             stored.into_iter().flat_map(move |(x, weight)| {
-                [(72, false), (72, true), (37, false), (37, true)].map(|(inputs, bias)| Case {
-                    schedule,
-                    x,
-                    weight,
-                    bias,
-                    tokens,
-                    inputs,
+                let shapes = [(72, 1, 72), (72, 3, 68), (37, 1, 70), (36, 3, 70)];
+                shapes.into_iter().flat_map(move |(inputs, heads, outputs)| {
+                    let case = Case { schedule, x, weight, bias: false, tokens, inputs, heads, outputs };
+                    [case, Case { bias: true, ..case }]
                 })
             })
         })
@@ -64,9 +63,11 @@ fn tensor(numbers: &[f64], shape: [usize; 4]) -> Result<Tensor<'_>> {
 }
 
 pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<()> {
-    let Case { x, weight, tokens, inputs, .. } = *case;
+    let Case { x, weight, tokens, inputs, heads, outputs, .. } = *case;
     let mut noise = fastrand::Rng::with_seed(inputs as u64);
-    let shapes = [[1, tokens, 1, inputs], [1, OUTPUTS, 1, inputs], [1, 1, 1, OUTPUTS]];
+    // Heads before tokens in memory.
+    let x_layout = Layout::heads_first([1, tokens, heads, inputs / heads])?;
+    let shapes = [x_layout.shape(), [1, outputs, 1, inputs], [1, 1, 1, outputs]];
     let mut numbers = |element, shape: [usize; 4]| random(&mut noise, element, shape.iter().product());
     let (x_numbers, w_numbers) = (numbers(x, shapes[0]), numbers(weight, shapes[1]));
     let b_numbers = numbers(weight, shapes[2]);
@@ -76,8 +77,9 @@ pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<(
         upload(weight, &w_numbers, shapes[1])?,
         upload(weight, &b_numbers, shapes[2])?,
     ];
-    let out = gpu.zeros(x, [1, tokens, 1, OUTPUTS])?;
-    let request = Projection::new(&on_device[0], &on_device[1], &out).schedule(case.schedule);
+    let out = gpu.zeros(x, [1, tokens, 1, outputs])?;
+    let x_view = View::new(on_device[0].buffer(), x, x_layout)?;
+    let request = Projection::new(&x_view, &on_device[1], &out).schedule(case.schedule);
     let request = if case.bias { request.bias(&on_device[2]) } else { request };
     let prepared = match request.prepare(gpu) {
         // No device need have subgroups; without them that schedule is not there.
@@ -88,7 +90,7 @@ pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<(
     let expected = {
         let bias = tensor(&b_numbers.1, shapes[2])?;
         let bias = case.bias.then_some(&bias);
-        projection(&tensor(&x_numbers.1, shapes[0])?, &tensor(&w_numbers.1, shapes[1])?, bias)?
+        projection(&Tensor::new(&x_numbers.1, x_layout)?, &tensor(&w_numbers.1, shapes[1])?, bias)?
     };
     // As many products and sums in f32 as there are inputs, each of at most `inputs` in size, and the bias on top.
     let bound = (inputs + 2) as f64 * U * (inputs + 1) as f64;
