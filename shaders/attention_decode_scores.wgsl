@@ -70,9 +70,27 @@ fn products_with_k(task: Task, q_at: vec4<u32>, keys: vec4<u32>) -> PerRow {
     let y = place(params.k, task.batch, keys.y, task.key_head);
     let z_ = place(params.k, task.batch, keys.z, task.key_head);
     let w = place(params.k, task.batch, keys.w, task.key_head);
+    let words = (params.channels + 3u) / 4u;
     var sums = PerRow();
-    for (var word = 0u; word < (params.channels + 3u) / 4u; word++) {
-        sums = add_products(sums, q_at, word, mat4x4(k_word(x, word), k_word(y, word), k_word(z_, word), k_word(w, word)));
+    for (var i = 0u; i < (words + 1u) / 2u; i++) {
+        sums = add_two(
+            sums,
+            q_at,
+            words_of_two(i),
+            k_two(x, i, position_of_key(keys.x)),
+            k_two(y, i, position_of_key(keys.y)),
+            k_two(z_, i, position_of_key(keys.z)),
+            k_two(w, i, position_of_key(keys.w)),
+        );
     }
     return sums;
+}
+
+// Products with two words of four keys, on top of others.
+fn add_two(sums: PerRow, q_at: vec4<u32>, chosen: vec2<u32>, x: Two, y: Two, z_: Two, w: Two) -> PerRow {
+    let first = add_products(sums, q_at, chosen.x, mat4x4(x.first, y.first, z_.first, w.first));
+    if (chosen.y >= (params.channels + 3u) / 4u) {
+        return first;
+    }
+    return add_products(first, q_at, chosen.y, mat4x4(x.second, y.second, z_.second, w.second));
 }

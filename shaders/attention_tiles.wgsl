@@ -190,22 +190,30 @@ fn multiply(of_gates: bool, batch: u32, head: u32, first_token: u32, first_key: 
     let words = (params.channels + 3u) / 4u;
     var sums = Eight();
     for (var first_word = 0u; first_word < words; first_word += CHUNK_WORDS) {
-        // Each invocation brings a word of every fourth query and of every eighth key.
-        for (var i = lane; i < TILE_ROWS * CHUNK_WORDS; i += WG_SIZE) {
-            let token = min(first_token + i / CHUNK_WORDS, params.tokens - 1u);
-            var x = vec4(0.0);
-            if (first_word + i % CHUNK_WORDS < words) {
-                x = q_word(place(params.q, batch, token, head), first_word + i % CHUNK_WORDS);
+        // Each invocation brings two words of some queries and of some keys, in the order in which keys have them.
+        for (var i = lane; i < TILE_ROWS * CHUNK_WORDS / 2u; i += WG_SIZE) {
+            let token = min(first_token + 2u * i / CHUNK_WORDS, params.tokens - 1u);
+            let chosen = words_of_two((first_word + 2u * i % CHUNK_WORDS) / 2u);
+            let at = place(params.q, batch, token, head);
+            var x = Two();
+            if (chosen.x < words) {
+                x.first = q_word(at, chosen.x);
             }
-            sh_words[i] = x;
+            if (chosen.y < words) {
+                x.second = q_word(at, chosen.y);
+            }
+            sh_words[2u * i] = x.first;
+            sh_words[2u * i + 1u] = x.second;
         }
-        for (var i = lane; i < TILE_KEYS * CHUNK_WORDS; i += WG_SIZE) {
-            let key = first_key + min(i / CHUNK_WORDS, n_keys - 1u);
-            var x = vec4(0.0);
-            if (first_word + i % CHUNK_WORDS < words) {
-                x = key_word(of_gates, batch, key, key_head(head), first_word + i % CHUNK_WORDS);
+        for (var i = lane; i < TILE_KEYS * CHUNK_WORDS / 2u; i += WG_SIZE) {
+            let key = first_key + min(2u * i / CHUNK_WORDS, n_keys - 1u);
+            let word = first_word + 2u * i % CHUNK_WORDS;
+            var x = Two();
+            if (word < words) {
+                x = key_two(of_gates, batch, key, key_head(head), word / 2u);
             }
-            sh_keys[i] = x;
+            sh_keys[2u * i] = x.first;
+            sh_keys[2u * i + 1u] = x.second;
         }
         workgroupBarrier();
         for (var word = 0u; word < CHUNK_WORDS; word++) {

@@ -1,11 +1,11 @@
 //! The command line: one subcommand for each thing to do, `demo` if none is named.
 
-use crate::commands::{bench, demo, explain, info, rotate, shaders, tables, verify};
+use crate::commands::{attention, bench, cope, demo, explain, info, rotate, shaders, tables, verify};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use clap::{Parser, Subcommand};
 
-/// Rotary position encoding on any GPU: rotate a model's queries and keys, check a device, measure it.
+/// Rotary and contextual position encoding on any GPU: rotate a model's queries and keys, attend with them, check a device, measure it.
 ///
 /// Without a subcommand it runs the demo: real activations of a small language model, rotated on this machine's best
 /// device and compared with what transformers computes.
@@ -28,7 +28,7 @@ Examples:
   phasor                       the demo
   phasor info                  which devices there are
   phasor verify                is this device right? every kernel variant against float64
-  phasor bench                 is it fast? rotation beside a copy kernel
+  phasor bench                 is it fast? rotation and attention beside what bounds them
   phasor explain --config config.json
                                what a model's rope does, layer by layer, and where each number is from
   phasor --adapter llvmpipe    the demo on another device
@@ -41,6 +41,8 @@ enum Command {
     Explain(explain::Explain),
     Tables(tables::Tables),
     Rotate(rotate::Rotate),
+    Cope(cope::Cope),
+    Attention(attention::Attention),
     Verify(verify::Verify),
     Bench(bench::Bench),
     Shaders(shaders::Shaders),
@@ -56,6 +58,8 @@ impl Cli {
             Command::Explain(command) => command.run(),
             Command::Tables(command) => command.run(adapter),
             Command::Rotate(command) => command.run(adapter),
+            Command::Cope(command) => command.run(adapter),
+            Command::Attention(command) => command.run(adapter),
             Command::Verify(command) => command.run(adapter),
             Command::Bench(command) => command.run(adapter),
             Command::Shaders(command) => command.run(),

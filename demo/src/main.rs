@@ -8,6 +8,7 @@ mod explain;
 mod failure;
 mod gguf;
 mod model;
+mod operand;
 mod outcome;
 mod positions;
 mod progress;

@@ -11,7 +11,7 @@ mod progress;
 mod verify;
 
 pub use activations::{Activation, Activations};
-pub use bench::{Measurement, Sizes, Timing, bench};
+pub use bench::{AttentionSizes, Measurement, Sizes, Subject, Timing};
 pub use demo::{Demo, Rotated, demo};
 pub use device::Device;
 pub use progress::{Progress, Step};

@@ -43,6 +43,7 @@ struct Params {
     bias_scale: f32, // times log2 e
     splits: u32, // of the keys
     run: u32,    // keys to an invocation of a split, a multiple of four
+    rotation: Rotation,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -58,6 +59,12 @@ fn span(range: vec2<i32>, token: u32) -> vec2<i32> {
 
 fn key_head(head: u32) -> u32 {
     return (params.first_head + head) / params.group;
+}
+
+// Two words of four channels of a key's head.
+struct Two {
+    first: vec4<f32>,
+    second: vec4<f32>,
 }
 
 // Logits of four keys or of four queries, and what is masked among them.

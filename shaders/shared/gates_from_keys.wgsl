@@ -5,14 +5,16 @@ fn products_for_gates(task: Task, q_at: vec4<u32>, keys: vec4<u32>, products: Pe
     let z_ = place(params.gate_keys, task.batch, keys.z, task.key_head);
     let w = place(params.gate_keys, task.batch, keys.w, task.key_head);
     var sums = PerRow();
-    for (var word = 0u; word < (params.channels + 3u) / 4u; word++) {
-        let gate_words = mat4x4(
-            gate_keys_word(x, word),
-            gate_keys_word(y, word),
-            gate_keys_word(z_, word),
-            gate_keys_word(w, word),
+    for (var i = 0u; i < ((params.channels + 3u) / 4u + 1u) / 2u; i++) {
+        sums = add_two(
+            sums,
+            q_at,
+            words_of_two(i),
+            gate_keys_two(x, i, position_of_key(keys.x)),
+            gate_keys_two(y, i, position_of_key(keys.y)),
+            gate_keys_two(z_, i, position_of_key(keys.z)),
+            gate_keys_two(w, i, position_of_key(keys.w)),
         );
-        sums = add_products(sums, q_at, word, gate_words);
     }
     return sums;
 }

@@ -5,14 +5,16 @@ fn products_for_gates(task: Task, q_at: vec4<u32>, keys: vec4<u32>, products: Pe
     let z_ = place(params.v, task.batch, keys.z, task.key_head);
     let w = place(params.v, task.batch, keys.w, task.key_head);
     var sums = PerRow();
-    for (var word = 0u; word < (params.channels + 3u) / 4u; word++) {
-        let values = mat4x4(
-            v_word(x, word),
-            v_word(y, word),
-            v_word(z_, word),
-            v_word(w, word),
+    for (var i = 0u; i < ((params.channels + 3u) / 4u + 1u) / 2u; i++) {
+        sums = add_two(
+            sums,
+            q_at,
+            words_of_two(i),
+            v_two(x, i, position_of_key(keys.x)),
+            v_two(y, i, position_of_key(keys.y)),
+            v_two(z_, i, position_of_key(keys.z)),
+            v_two(w, i, position_of_key(keys.w)),
         );
-        sums = add_products(sums, q_at, word, values);
     }
     return sums;
 }

@@ -13,9 +13,9 @@ fn keep_gate_products(lane: u32) {
     }
 }
 
-fn key_word(of_gates: bool, batch: u32, key: u32, head: u32, word: u32) -> vec4<f32> {
+fn key_two(of_gates: bool, batch: u32, key: u32, head: u32, i: u32) -> Two {
     if (of_gates) {
-        return gate_keys_word(place(params.gate_keys, batch, key, head), word);
+        return gate_keys_two(place(params.gate_keys, batch, key, head), i, position_of_key(key));
     }
-    return k_word(place(params.k, batch, key, head), word);
+    return k_two(place(params.k, batch, key, head), i, position_of_key(key));
 }

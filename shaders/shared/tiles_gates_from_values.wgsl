@@ -13,9 +13,9 @@ fn keep_gate_products(lane: u32) {
     }
 }
 
-fn key_word(of_gates: bool, batch: u32, key: u32, head: u32, word: u32) -> vec4<f32> {
+fn key_two(of_gates: bool, batch: u32, key: u32, head: u32, i: u32) -> Two {
     if (of_gates) {
-        return v_word(place(params.v, batch, key, head), word);
+        return v_two(place(params.v, batch, key, head), i, position_of_key(key));
     }
-    return k_word(place(params.k, batch, key, head), word);
+    return k_two(place(params.k, batch, key, head), i, position_of_key(key));
 }

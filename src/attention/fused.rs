@@ -43,7 +43,11 @@ impl Schedule {
 }
 
 /// Attention on the device in memory that grows with the number of tokens, not with its square, with contextual position
-/// encoding or without.
+/// encoding or without, and with a rotation ([`Attention::rotate`]) or without: queries turn once, keys whenever they are
+/// loaded.
+///
+/// What is no finite number does no harm where no query sees it (in a cache's padding, say). Where one does, a key whose
+/// logit is no number is not seen, and such a channel of a value counts as 0.
 ///
 /// ```no_run
 /// use phasor::attention::{Attention, ContextualPe, Fused};
@@ -53,6 +57,19 @@ impl Schedule {
 /// let attention = Attention::new(&q, &k, &v).causal().cope(ContextualPe::new(&embeddings));
 /// let prepared = Fused::new(&attention, &out).prepare(&gpu)?;
 /// prepared.record(pass);
+/// # Ok(()) }
+/// ```
+///
+/// A cache of keys that are not rotated, and one more token:
+///
+/// ```no_run
+/// use phasor::attention::{Attention, Fused, Rotation, Standing};
+/// use phasor::frequencies::Plain;
+/// use phasor::{Gpu, Pairing, View};
+/// # fn engine(gpu: Gpu, q: View, keys: View, values: View, lengths: View, out: View) -> phasor::Result<()> {
+/// let rotation = Rotation::new(&Plain { base: 10_000.0 }.frequencies(64)?, Pairing::HalfSplit);
+/// let attention = Attention::new(&q, &keys, &values).key_ranges(&lengths).standing(Standing::RowLast).rotate(rotation);
+/// let step = Fused::new(&attention, &out).prepare(&gpu)?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
@@ -96,7 +113,7 @@ impl Fused {
     }
 
     /// How many f32 elements of scratch memory this takes on a device: with contextual position encoding as many as there
-    /// are queries times positions, without it hardly any.
+    /// are queries times positions, with a rotation as many as there are queries times channels, without them hardly any.
     ///
     /// # Errors
     /// As [`Fused::prepare`], but for buffers.
@@ -122,16 +139,18 @@ impl Fused {
     }
 
     fn steps(&self, gpu: &Gpu, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
-        let job = self.job(shape, region, scratch)?;
-        match self.schedule.unwrap_or_else(|| Schedule::suitable(gpu, shape)) {
-            Schedule::Tiles => attention_tiles::steps(&job, gpu.is_software()),
-            Schedule::Rows => Ok(vec![attention_rows::step(&job, gpu.has_subgroups())?]),
-            Schedule::Split => attention_decode::steps(&job, region, scratch, gpu.is_software()),
-        }
+        let (q, turn) = self.operation.queries(shape, region, scratch)?;
+        let job = self.job(q, shape, region, scratch)?;
+        let steps = match self.schedule.unwrap_or_else(|| Schedule::suitable(gpu, shape)) {
+            Schedule::Tiles => attention_tiles::steps(&job, gpu.is_software())?,
+            Schedule::Rows => vec![attention_rows::step(&job, gpu.has_subgroups())?],
+            Schedule::Split => attention_decode::steps(&job, region, scratch, gpu.is_software())?,
+        };
+        Ok(turn.into_iter().chain(steps).collect())
     }
 
-    fn job(&self, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Job> {
-        let Attention { q, k, v, mask, key_ranges, keep, bias, cope, .. } = &self.operation.attention;
+    fn job(&self, q: Operand, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Job> {
+        let Attention { k, v, mask, key_ranges, keep, bias, rotation, cope, .. } = &self.operation.attention;
         let group = shape.group();
         let cope = match cope {
             None => None,
@@ -155,7 +174,7 @@ impl Fused {
             }),
         };
         Ok(Job {
-            q: Operand::of(Tensor::Query, q, |all| region.of(all))?,
+            q,
             k: Operand::of(Tensor::Keys, k, |all| region.of_keys(all, group))?,
             v: Operand::of(Tensor::Values, v, |all| region.of_keys(all, group))?,
             output: Operand::of(Tensor::Output, &self.operation.output, |all| region.of(all))?,
@@ -167,6 +186,7 @@ impl Fused {
             first_head: region.heads.start % group,
             group,
             scale: self.operation.attention.scale_or_default(),
+            rotation: rotation.clone(),
             cope,
         })
     }

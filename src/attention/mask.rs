@@ -59,12 +59,13 @@ impl Mask {
         VisibleKeys {
             start: near(self.window.map_or(-VisibleKeys::FAR, |window| place + 1 - window as i128)),
             end: near(if self.causal { place + 1 } else { VisibleKeys::FAR }),
+            place: near(place),
             from_row_end,
         }
     }
 
-    /// Where query 0 stands.
-    fn first_place(&self, tokens: usize, keys: usize, row_end: usize) -> i128 {
+    /// Where query 0 stands, in a row whose keys end there.
+    pub(crate) fn first_place(&self, tokens: usize, keys: usize, row_end: usize) -> i128 {
         match self.standing {
             Standing::Last => keys as i128 - tokens as i128,
             Standing::RowLast => row_end.min(keys) as i128 - tokens as i128,
@@ -73,12 +74,15 @@ impl Mask {
     }
 }
 
-/// Query `t` sees the keys from `start + t` to `end + t` among those of its row, counted from the row's end if so said.
+/// Query `t` stands at `place + t` and sees the keys from `start + t` to `end + t` among those of its row, all counted from
+/// the row's end if so said.
 #[cfg(any(feature = "gpu", test))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VisibleKeys {
     pub start: i32,
     pub end: i32,
+    /// Where query 0 stands itself.
+    pub place: i32,
     pub from_row_end: bool,
 }
 

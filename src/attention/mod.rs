@@ -2,13 +2,16 @@
 //!
 //! [`Attention`] and what it is made of say *what* is wanted, whoever computes it: its tensors are views of a device's
 //! buffers for the kernels, or slices with a layout for the f64 reference. On a device [`Fused`] is the one to use, and
-//! [`Unfused`] the one to read.
+//! [`Unfused`] the one to read; [`Merge`] puts together what they give over parts of the keys.
 
 #[cfg(feature = "gpu")]
 mod fused;
 mod mask;
 #[cfg(feature = "gpu")]
+mod merge;
+#[cfg(feature = "gpu")]
 mod operation;
+mod rotation;
 mod settings;
 #[cfg(feature = "gpu")]
 mod unfused;
@@ -16,6 +19,9 @@ mod unfused;
 #[cfg(feature = "gpu")]
 pub use fused::{Fused, Schedule};
 pub use mask::{Mask, Standing};
+#[cfg(feature = "gpu")]
+pub use merge::Merge;
+pub use rotation::Rotation;
 pub use settings::{Attention, ContextualPe, Gates};
 #[cfg(feature = "gpu")]
 pub use unfused::Unfused;

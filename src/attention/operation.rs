@@ -2,6 +2,7 @@
 
 use super::{Attention, AttentionShape, Gates, expect};
 use crate::gpu::{Gpu, Prepared, View};
+use crate::kernels::attention_turned::{self, Stand};
 use crate::kernels::grid::Limits;
 use crate::kernels::plan::{Plan, Scratch};
 use crate::kernels::region::Region;
@@ -124,24 +125,45 @@ impl Operation {
         Ok(())
     }
 
-    /// Refuses results of which one lies between the other's elements: one dispatch binds a range for each.
+    /// Refuses results of which one lies between the other's elements.
     pub(crate) fn expect_ranges_apart(&self, gpu: &Gpu) -> Result<()> {
-        let limits = Limits::from(gpu.limits());
-        let range = |view: &View| limits.range([(view.layout(), view.element())]);
         let written = self.written();
-        for (i, (_, name, view)) in written.iter().enumerate() {
-            for (_, other, other_view) in &written[i + 1..] {
-                let (a, b) = (range(view), range(other_view));
-                if view.buffer() == other_view.buffer() && a.start < b.end && b.start < a.end {
-                    return Err(Error::Overlap {
-                        argument: (*name).into(),
-                        other: (*other).into(),
-                        may_be: format!("in another buffer, or {} bytes apart", limits.alignment),
-                    });
-                }
-            }
+        for (i, &(_, name, view)) in written.iter().enumerate() {
+            written[i + 1..]
+                .iter()
+                .try_for_each(|&(_, other, also)| expect_ranges_apart(gpu, (name, view), (other, also)))?;
         }
         Ok(())
+    }
+
+    /// Queries of a region as they meet keys: as they are, or turned in scratch memory by a dispatch.
+    pub(super) fn queries(
+        &self,
+        shape: &AttentionShape,
+        region: &Region,
+        scratch: &mut Scratch,
+    ) -> Result<(Operand, Option<Step>)> {
+        let Attention { q, mask, key_ranges, .. } = &self.attention;
+        let visible = mask.visible_keys(region.tokens.start, shape.tokens, shape.keys);
+        let stand = Stand {
+            place: visible.place,
+            from_row_end: visible.from_row_end,
+            key_ranges: of(region, Tensor::KeyRanges, key_ranges.as_ref())?,
+            keys: shape.keys,
+        };
+        self.turned(Operand::of(Tensor::Query, q, |all| region.of(all))?, stand, scratch)
+    }
+
+    /// Turns a tensor in scratch memory, if this is an attention that rotates.
+    pub(super) fn turned(
+        &self,
+        operand: Operand,
+        stand: Stand,
+        scratch: &mut Scratch,
+    ) -> Result<(Operand, Option<Step>)> {
+        let Some(rotation) = &self.attention.rotation else { return Ok((operand, None)) };
+        let (turned, step) = attention_turned::step(operand, rotation, stand, scratch)?;
+        Ok((turned, Some(step)))
     }
 
     fn check_scratch(&self, plan: &Plan, scratch: &View) -> Result<()> {
@@ -158,6 +180,20 @@ impl<F: Fn(&AttentionShape, &Region, &mut Scratch) -> Result<Vec<Step>>> StepsOf
 fn plan(gpu: &Gpu, shape: &AttentionShape, first: usize, steps: impl StepsOf) -> Result<Plan> {
     let whole = Region { batch: 0..shape.batch, tokens: 0..shape.tokens, heads: 0..shape.heads };
     Plan::new(whole, Limits::from(gpu.limits()), first, |region, scratch| steps(shape, region, scratch))
+}
+
+/// Refuses two written views of which one lies between the other's elements: one dispatch binds a range for each.
+pub(super) fn expect_ranges_apart(gpu: &Gpu, (name, view): (&str, &View), (other, also): (&str, &View)) -> Result<()> {
+    let limits = Limits::from(gpu.limits());
+    let [a, b] = [view, also].map(|view| limits.range([(view.layout(), view.element())]));
+    if view.buffer() != also.buffer() || a.start >= b.end || b.start >= a.end {
+        return Ok(());
+    }
+    Err(Error::Overlap {
+        argument: name.into(),
+        other: other.into(),
+        may_be: format!("in another buffer, or {} bytes apart", limits.alignment),
+    })
 }
 
 /// A region of a tensor that may be absent.

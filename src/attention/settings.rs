@@ -1,6 +1,6 @@
 //! What attention is asked for, over any kind of tensor, and whether its shapes go together.
 
-use super::{Mask, Standing};
+use super::{Mask, Rotation, Standing};
 use crate::{Error, Layout, Result};
 
 /// Attention: `out[t] = sum over s of softmax(logits[t])[s] * v[s]`, with
@@ -31,6 +31,7 @@ pub struct Attention<T> {
     pub(crate) key_ranges: Option<T>,
     pub(crate) keep: Option<T>,
     pub(crate) bias: Option<T>,
+    pub(crate) rotation: Option<Rotation>,
     pub(crate) cope: Option<ContextualPe<T>>,
 }
 
@@ -59,9 +60,9 @@ pub enum Gates<T> {
     /// The attention logits `scale * q·k`, as in the paper.
     #[default]
     Logits,
-    /// `scale * q·k'` with keys of their own, shaped as `k` is ("sep-keys").
+    /// `scale * q·k'` with keys of their own, shaped as `k` is, and rotated as these are ("sep-keys").
     Keys(T),
-    /// `scale * q·v`; values have as many channels as queries ("val-gates").
+    /// `scale * q·v`; values have as many channels as queries, and are not rotated ("val-gates").
     Values,
 }
 
@@ -77,6 +78,7 @@ impl<T: Clone> Attention<T> {
             key_ranges: None,
             keep: None,
             bias: None,
+            rotation: None,
             cope: None,
         }
     }
@@ -126,6 +128,18 @@ impl<T: Clone> Attention<T> {
         self
     }
 
+    /// Rotary encoding: queries and keys turn as they are loaded, values never do. In `q` and `k` they are not rotated.
+    ///
+    /// A contextual encoding beside it meets the queries and keys as they are here, rotated, so that the answer is the
+    /// one for tensors that were rotated before: gates are made from rotated queries, and from logits or from rotated
+    /// [`Gates::Keys`], whose products depend on differences of positions alone. What rotated queries meet unrotated,
+    /// [`Gates::Values`] and position embeddings, makes the encoding a matter of where a query stands;
+    /// [`ContextualPe::query`] gives the position embeddings the queries of before the rotation.
+    pub fn rotate(mut self, rotation: Rotation) -> Self {
+        self.rotation = Some(rotation);
+        self
+    }
+
     /// Contextual position encoding.
     pub fn cope(mut self, cope: ContextualPe<T>) -> Self {
         self.cope = Some(cope);
@@ -149,8 +163,8 @@ impl<T: Clone> ContextualPe<T> {
         }
     }
 
-    /// The queries that meet the position embeddings, shaped as `q` is: those before a rotation. `q` itself if this is
-    /// not said.
+    /// The queries that meet the position embeddings, shaped as `q` is and never rotated: those before a rotation. If this
+    /// is not said, queries as they meet the keys: `q` itself, rotated where [`Attention::rotate`] says so.
     pub fn query(mut self, query: &T) -> Self {
         self.query = Some(query.clone());
         self
@@ -243,6 +257,9 @@ impl<T: HasLayout> Attention<T> {
             }
         }
         let mut shape = AttentionShape { batch, tokens, keys, heads, kv_heads, channels, value_channels, positions: 0 };
+        if let Some(rotation) = &self.rotation {
+            rotation.check(&shape, self.mask.standing)?;
+        }
         if let Some(cope) = &self.cope {
             shape.positions = cope.check(&shape)?;
         }

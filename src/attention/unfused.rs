@@ -5,6 +5,7 @@ use super::{Attention, AttentionShape, ContextualPe, Gates};
 use crate::Result;
 use crate::gpu::{Gpu, Prepared, View};
 use crate::kernels::attention_scores::Job;
+use crate::kernels::attention_turned::Stand;
 use crate::kernels::plan::Scratch;
 use crate::kernels::region::Region;
 use crate::kernels::step::{Operand, Step, Tensor};
@@ -57,7 +58,7 @@ impl Unfused {
     }
 
     /// How many f32 elements of scratch memory this takes on a device: one to three for each pair of a query and a key,
-    /// of as much of the work as the device's limits let one dispatch do.
+    /// and with a rotation those of queries and keys, of as much of the work as the device's limits let one dispatch do.
     ///
     /// # Errors
     /// As [`Unfused::prepare`], but for buffers.
@@ -84,8 +85,10 @@ impl Unfused {
     /// The formula, part by part.
     fn steps(&self, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
         let logits = scratch.take(region.shape(shape.keys))?;
-        let scores = self.scores(shape, region, (Tensor::Keys, &self.0.attention.k), logits)?;
-        let mut steps = vec![scores.step()];
+        let (q, turn_q) = self.0.queries(shape, region, scratch)?;
+        let (k, turn_k) = self.keys(shape, region, (Tensor::Keys, &self.0.attention.k), scratch)?;
+        let scores = self.scores(shape, region, [q, k], logits)?;
+        let mut steps: Vec<_> = turn_q.into_iter().chain(turn_k).chain([scores.step()]).collect();
         if let Some(cope) = &self.0.attention.cope {
             steps.extend(self.contextual(cope, shape, region, &scores, scratch)?);
         }
@@ -97,17 +100,26 @@ impl Unfused {
         Ok(steps)
     }
 
-    fn scores(
+    /// Keys of a region, or what takes their place for gates, as queries meet them: values are never turned.
+    fn keys(
         &self,
         shape: &AttentionShape,
         region: &Region,
         (tensor, keys): (Tensor, &View),
-        logits: Operand,
-    ) -> Result<Job> {
+        scratch: &mut Scratch,
+    ) -> Result<(Operand, Option<Step>)> {
+        let keys = Operand::of(tensor, keys, |all| region.of_keys(all, shape.group()))?;
+        match tensor {
+            Tensor::Values => Ok((keys, None)),
+            _ => self.0.turned(keys, Stand::FROM_FIRST_KEY, scratch),
+        }
+    }
+
+    fn scores(&self, shape: &AttentionShape, region: &Region, [q, k]: [Operand; 2], logits: Operand) -> Result<Job> {
         let group = shape.group();
         Ok(Job {
-            q: Operand::of(Tensor::Query, &self.0.attention.q, |all| region.of(all))?,
-            k: Operand::of(tensor, keys, |all| region.of_keys(all, group))?,
+            q,
+            k,
             logits,
             keep: of(region, Tensor::Keep, self.0.attention.keep.as_ref())?,
             bias: of(region, Tensor::Bias, self.0.attention.bias.as_ref())?,
@@ -140,15 +152,16 @@ impl Unfused {
             scores.logits
         } else {
             let gate_logits = scratch.take(region.shape(shape.keys))?;
-            let gate_scores = self.scores(shape, region, gate_keys, gate_logits)?;
+            let (gate_keys, turn) = match gate_keys.0 {
+                Tensor::Keys => (scores.k, None),
+                _ => self.keys(shape, region, gate_keys, scratch)?,
+            };
+            steps.extend(turn);
+            let gate_scores = self.scores(shape, region, [scores.q, gate_keys], gate_logits)?;
             steps.push(Job { bias_hides_only, ..gate_scores }.step());
             gate_logits
         };
-        let (query_tensor, query) = match &cope.query {
-            Some(query) => (Tensor::ContextualQuery, query),
-            None => (Tensor::Query, &self.0.attention.q),
-        };
-        let query = Operand::of(query_tensor, query, |all| region.of(all))?;
+        let query = of(region, Tensor::ContextualQuery, cope.query.as_ref())?.unwrap_or(scores.q);
         let embeddings =
             Operand::of(Tensor::PositionEmbeddings, &cope.position_embeddings, |all| region.of_embeddings(all))?;
         let gate_sum = of(region, Tensor::GateSum, cope.gate_sum.as_ref())?;

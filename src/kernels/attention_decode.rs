@@ -92,12 +92,16 @@ impl Variant {
         )
     }
 
+    fn without_keys(self) -> Self {
+        Self { options: self.options.without_keys(), ..self }
+    }
+
     fn values(self) -> Shader {
         let contextual = self.gates.is_some();
         let positions = if contextual { modules::DECODE_CONTEXTUAL } else { modules::DECODE_PLAIN };
         let [.., key_range] = self.options.of_logits();
         let [gate_sum, _] = self.options.of_counts();
-        self.shader(
+        self.without_keys().shader(
             VALUES,
             &[modules::DECODE_ROWS, self.rows_module(), key_range, gate_sum, positions],
             &[
@@ -119,7 +123,7 @@ impl Variant {
         let sums = Options { gate_sum: self.options.gate_sum && self.options.gate_sum_out, ..self.options };
         let [gate_sum, gate_sum_out] = sums.of_counts();
         let lse = self.options.of_lse();
-        self.shader(
+        self.without_keys().shader(
             MERGE,
             &[lse, gate_sum, gate_sum_out, counts],
             &[

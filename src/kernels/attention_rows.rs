@@ -3,11 +3,12 @@
 mod unrolled;
 
 use super::fused::{Composition, GateKind, Job, Options, Split, examples, expect_keys};
-use super::modules::{self, Module};
+use super::modules::{self, Lane, Module};
+use super::rotation::Lanes;
 use super::step::Step;
 use crate::Result;
 use crate::gpu::Shader;
-use unrolled::Unrolled;
+use unrolled::{Turning, Unrolled};
 
 const KERNEL: Module = Module { name: "attention_rows", wgsl: include_str!("../../shaders/attention_rows.wgsl") };
 
@@ -75,7 +76,12 @@ impl Variant {
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
     examples().flat_map(|(options, gates, contextual_query)| {
         [(1, false), (2, true)].map(|(fours, subgroups)| {
-            let unrolled = Unrolled { fours, words: 2, value_words: 3 - fours, gates, contextual_query };
+            let turning = match (options.rotation, options.fours()) {
+                (None, _) => Turning::No,
+                (Some(_), true) => Turning::Lanes(Lanes { first: 0, count: 1, distance: 1 }),
+                (Some(_), false) => Turning::Channels,
+            };
+            let unrolled = Unrolled { fours, words: 2, value_words: 3 - fours, gates, contextual_query, turning };
             let unrolled =
                 if gates == Some(GateKind::Values) { Unrolled { value_words: 2, ..unrolled } } else { unrolled };
             Variant { options, unrolled, gates_see_bias: true, subgroups }.shader()
@@ -93,14 +99,21 @@ pub(crate) fn step(job: &Job, subgroups: bool) -> Result<Step> {
     let [batch, tokens, heads, _] = job.q.layout.shape();
     // Two fours read each key half as often, but take twice as long to compile.
     let fours = if tokens > 4 * WORKGROUP as usize && 8 * (words + value_words) <= WORDS { 2 } else { 1 };
+    let options = job.options();
+    let turning = match &job.rotation {
+        None => Turning::No,
+        Some(rotation) if options.fours() => Turning::Lanes(Lanes::new(rotation, Lane::Four)),
+        Some(_) => Turning::Channels,
+    };
     let variant = Variant {
-        options: job.options(),
+        options,
         unrolled: Unrolled {
             fours,
             words,
             value_words,
             gates: job.gate_kind(),
             contextual_query: job.cope.is_some_and(|cope| cope.query.is_some()),
+            turning,
         },
         gates_see_bias: job.gates_see_bias(),
         subgroups,

@@ -1,12 +1,11 @@
 //! `shaders/shared/attention.wgsl`: what the kernels of fused attention share.
 
-use super::cope_logits;
 use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step};
-use super::words;
-use crate::attention::VisibleKeys;
+use super::{cope_logits, rotation, words};
+use crate::attention::{Rotation, VisibleKeys};
 use crate::gpu::{Access, Binding, Shader};
-use crate::{ElementType, Error, Result};
+use crate::{ElementType, Error, Pairing, Result};
 use bytemuck::{Pod, Zeroable};
 use std::f64::consts::LOG2_E;
 
@@ -33,11 +32,11 @@ struct Numbers {
 }
 
 /// Attention of a region of queries, told without buffers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Job {
-    /// `[batch, tokens, heads, channels]`.
+    /// `[batch, tokens, heads, channels]`; already rotated.
     pub q: Operand,
-    /// `[batch, keys, kv heads, channels]`.
+    /// `[batch, keys, kv heads, channels]`; rotated as they are loaded.
     pub k: Operand,
     /// `[batch, keys, kv heads, value channels]`.
     pub v: Operand,
@@ -58,6 +57,8 @@ pub(crate) struct Job {
     /// Query heads to a key head.
     pub group: usize,
     pub scale: f64,
+    /// Of keys, and of keys that gates are made from.
+    pub rotation: Option<Rotation>,
     pub cope: Option<Cope>,
 }
 
@@ -139,6 +140,8 @@ pub(crate) struct Options {
     pub lse: bool,
     pub gate_sum: bool,
     pub gate_sum_out: bool,
+    /// How keys rotate, if they do.
+    pub rotation: Option<Pairing>,
     pub elements: Elements,
 }
 
@@ -182,6 +185,28 @@ impl Options {
     pub(crate) fn of_lse(self) -> Module {
         choose(self.lse, modules::LSE_BUFFER, modules::LSE_NONE)
     }
+
+    /// Where keys are loaded, and how.
+    fn of_rotation(self) -> &'static [Module] {
+        use modules::{PAIRS, PAIRS_HALF_SPLIT, PAIRS_INTERLEAVED, TURN};
+        use modules::{ROTATION, ROTATION_CHANNELS, ROTATION_LANES, ROTATION_NONE, ROTATION_WORDS};
+        match (self.rotation, self.elements.lane()) {
+            (None, _) => &[ROTATION_NONE],
+            (Some(_), Lane::One) => &[TURN, ROTATION, ROTATION_CHANNELS, ROTATION_WORDS],
+            (Some(Pairing::HalfSplit), Lane::Four) => &[TURN, PAIRS, PAIRS_HALF_SPLIT, ROTATION, ROTATION_LANES],
+            (Some(Pairing::Interleaved), Lane::Four) => &[TURN, PAIRS, PAIRS_INTERLEAVED, ROTATION, ROTATION_LANES],
+        }
+    }
+
+    /// What this is for a kernel that loads no keys.
+    pub(crate) fn without_keys(self) -> Self {
+        Self { rotation: None, ..self }
+    }
+
+    /// Whether the channels of all heads lie in whole words of four.
+    pub(crate) fn fours(self) -> bool {
+        self.elements.fours
+    }
 }
 
 /// Of all texts those in which every branch is there and every kind of storage, without more buffers than every device
@@ -201,6 +226,7 @@ pub(crate) fn examples() -> impl Iterator<Item = (Options, Option<GateKind>, boo
             lse: false,
             gate_sum: false,
             gate_sum_out: false,
+            rotation: None,
             elements: Elements {
                 q: element,
                 k: element,
@@ -215,6 +241,7 @@ pub(crate) fn examples() -> impl Iterator<Item = (Options, Option<GateKind>, boo
         };
         let sums = Options { gate_sum: true, gate_sum_out: true, ..options(false, true, false, false) };
         let ranges = |options| Options { key_ranges: true, lse: true, ..options };
+        let rotated = |options, pairing| Options { rotation: Some(pairing), ..options };
         [
             (options(false, false, false, false), None, false),
             (ranges(options(true, false, false, false)), None, false),
@@ -222,6 +249,9 @@ pub(crate) fn examples() -> impl Iterator<Item = (Options, Option<GateKind>, boo
             (ranges(options(false, true, false, false)), Some(GateKind::Logits), false),
             (options(false, true, true, true), Some(GateKind::Keys), true),
             (sums, Some(GateKind::Values), false),
+            (rotated(options(false, false, false, false), Pairing::HalfSplit), None, false),
+            (rotated(options(false, true, true, true), Pairing::HalfSplit), Some(GateKind::Keys), true),
+            (rotated(options(false, true, false, false), Pairing::Interleaved), Some(GateKind::Values), false),
         ]
     })
 }
@@ -261,16 +291,18 @@ impl Composition<'_> {
         let used = BINDINGS.into_iter().filter(|binding| self.names.contains(&(binding.name, true)));
         let bindings: Vec<_> =
             [Binding { index: 0, name: "params", access: Access::Uniform }].into_iter().chain(used).collect();
-        let (data, data_name) = self.options.elements.text(&bindings);
+        let rotation = self.options.of_rotation();
+        let (data, data_name) = self.options.elements.text(&bindings, self.options.rotation.is_some());
         let shared = [modules::PLACE, modules::MASKED, modules::COUNT, modules::ATTENTION];
-        let mut texts: Vec<_> = shared.iter().chain(self.chosen).chain([&self.kernel]).map(|m| m.wgsl).collect();
+        let modules = shared.iter().chain(rotation).chain(self.chosen).chain([&self.kernel]);
+        let mut texts: Vec<_> = modules.map(|m| m.wgsl).collect();
         texts.push(&data);
         let mut names = vec![self.kernel.name, &data_name];
         if let Some((name, text)) = &self.written_out {
             names.push(name);
             texts.push(text);
         }
-        names.extend(self.chosen.iter().map(|module| module.name));
+        names.extend(rotation.iter().chain(self.chosen).map(|module| module.name));
         Shader {
             name: names.join("."),
             wgsl: Shader::compose(&texts),
@@ -282,11 +314,15 @@ impl Composition<'_> {
 }
 
 impl Elements {
+    fn lane(self) -> Lane {
+        if self.fours { Lane::Four } else { Lane::One }
+    }
+
     /// Declares those tensors among the bindings that may be stored in several ways, and the functions that reach them:
-    /// `NAME_word(ix, word)` and `store_out_word(ix, word, x)` for four channels of a head, `load_NAME(ix)` for numbers.
-    /// And what stands for this in a variant's name.
-    fn text(self, bindings: &[Binding]) -> (String, String) {
-        let lane = if self.fours { Lane::Four } else { Lane::One };
+    /// `NAME_word(ix, word)` and `store_out_word(ix, word, x)` for four channels of a head, `load_NAME(ix)` for numbers,
+    /// and `NAME_two(ix, i, position)` for two words of keys. And what stands for this in a variant's name.
+    fn text(self, bindings: &[Binding], rotated: bool) -> (String, String) {
+        let lane = self.lane();
         let mut used = Vec::new();
         let mut text = String::from(lane.module().wgsl);
         if !self.fours {
@@ -318,6 +354,7 @@ impl Elements {
                     words::declare(binding, element, lane, shape)
                         + &words::load(name, Some((binding, element)), lane)
                         + &load_word(name, lane)
+                        + &load_two(name, lane, rotated)
                 }
             };
         }
@@ -343,6 +380,54 @@ fn load_word(name: &str, lane: Lane) -> String {
         }
     };
     format!("fn {name}_word(ix: u32, word: u32) -> vec4<f32> {{\n    {body}\n}}\n")
+}
+
+/// `fn NAME_two(ix: u32, i: u32, position: i32) -> Two`: two words of the head at `ix`, whose token stands at a position,
+/// which ones `words_of_two` says, and 0 for one behind the last. Keys are rotated, values are not; single channels where
+/// they are loaded, by `NAME_turned(ix, word, position)`.
+fn load_two(name: &str, lane: Lane, rotated: bool) -> String {
+    let turns = match name {
+        "k" | "gate_keys" => true,
+        "v" => false,
+        _ => return String::new(),
+    };
+    let by_channel = turns && rotated && lane == Lane::One;
+    let mut text = if by_channel { load_turned(name) } else { String::new() };
+    let load = |word: &str| match by_channel {
+        true => format!("{name}_turned(ix, words.{word}, position)"),
+        false => format!("{name}_word(ix, words.{word})"),
+    };
+    let (first, second) = (load("x"), load("y"));
+    let result = if turns { "turned_two(i, position, x)" } else { "x" };
+    text += &format!(
+        "fn {name}_two(ix: u32, i: u32, position: i32) -> Two {{
+    let words = words_of_two(i);
+    var x = Two({first}, vec4(0.0));
+    if (words.y < (params.channels + 3u) / 4u) {{
+        x.second = {second};
+    }}
+    return {result};
+}}
+"
+    );
+    text
+}
+
+/// `fn NAME_turned(ix: u32, word: u32, position: i32) -> vec4<f32>`: four channels of the head at `ix`, rotated.
+fn load_turned(name: &str) -> String {
+    let loads = |of: &str| {
+        let load = |i| format!("load_{name}(ix + {of}.{i} * params.{name}.channel)");
+        ["x", "y", "z", "w"].map(load).join(", ")
+    };
+    let (own, partners) = (loads("channels"), loads("partners"));
+    format!(
+        "fn {name}_turned(ix: u32, word: u32, position: i32) -> vec4<f32> {{
+    let channels = min(channels_of(word), vec4(params.channels - 1u));
+    let partners = partners_of(channels);
+    return turned_channels(channels, position, vec4({own}), vec4({partners}));
+}}
+"
+    )
 }
 
 /// `fn store_out_word(ix: u32, word: u32, x: vec4<f32>)`: four channels of the head at `ix`.
@@ -394,6 +479,7 @@ impl Job {
             lse: self.lse.is_some(),
             gate_sum: cope.is_some_and(|cope| cope.gate_sum.is_some()),
             gate_sum_out: cope.is_some_and(|cope| cope.gate_sum_out.is_some()),
+            rotation: self.rotation.as_ref().map(|rotation| rotation.pairing),
             elements: Elements {
                 q: self.q.element,
                 k: self.k.element,
@@ -407,7 +493,8 @@ impl Job {
                 fours: words
                     .into_iter()
                     .flatten()
-                    .all(|operand| operand.layout.is_in_fours() && !operand.layout.is_empty()),
+                    .all(|operand| operand.layout.is_in_fours() && !operand.layout.is_empty())
+                    && self.rotation.as_ref().is_none_or(rotation::is_in_fours),
             },
         }
     }
@@ -480,10 +567,13 @@ impl Job {
             splits: split.splits as u32,
             run: split.run as u32,
         };
+        let lane = self.options().elements.lane();
+        let rotation =
+            self.rotation.as_ref().map_or_else(rotation::no_bytes, |rotation| rotation::bytes(rotation, lane));
         Step {
             operands: operands.collect(),
-            word: if self.options().elements.fours { 4 } else { 1 },
-            numbers: bytemuck::bytes_of(&numbers).to_vec(),
+            word: lane.pairs(),
+            numbers: [bytemuck::bytes_of(&numbers), &rotation].concat(),
             groups,
             shader,
         }

@@ -1,9 +1,11 @@
 //! One file per shader: its bindings, its parameters, its grid. Pure planning, testable without a device.
 
 pub(crate) mod attention_decode;
+pub(crate) mod attention_merge;
 pub(crate) mod attention_rows;
 pub(crate) mod attention_scores;
 pub(crate) mod attention_tiles;
+pub(crate) mod attention_turned;
 pub(crate) mod attention_values;
 pub(crate) mod cope_interpolate;
 pub(crate) mod cope_logits;
@@ -16,6 +18,7 @@ pub(crate) mod plan;
 pub(crate) mod region;
 pub(crate) mod rope_rotate;
 pub(crate) mod rope_table;
+pub(crate) mod rotation;
 pub(crate) mod softmax;
 pub(crate) mod step;
 pub(crate) mod words;
@@ -30,7 +33,9 @@ pub(crate) fn all() -> Vec<Shader> {
         .chain(cope_logits::all())
         .chain(cope_positions::all())
         .chain(cope_interpolate::all())
+        .chain(attention_turned::all())
         .chain(attention_decode::all())
+        .chain(attention_merge::all())
         .chain(attention_rows::all())
         .chain(attention_tiles::all())
         .chain(attention_scores::all())

@@ -67,6 +67,11 @@ shared! {
     POSITIONS_LANE1 = "positions_lane1";
     POSITIONS_LANE4 = "positions_lane4";
     POSITIONS_NONE = "positions_none";
+    ROTATION = "rotation";
+    ROTATION_CHANNELS = "rotation_channels";
+    ROTATION_LANES = "rotation_lanes";
+    ROTATION_NONE = "rotation_none";
+    ROTATION_WORDS = "rotation_words";
     ROWS_BUFFER = "rows_buffer";
     ROWS_CONTEXTUAL = "rows_contextual";
     ROWS_NONE = "rows_none";

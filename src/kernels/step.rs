@@ -22,7 +22,11 @@ pub(crate) enum Tensor {
     Logits,
     Output,
     Lse,
-    /// Whatever lies in the scratch buffer.
+    Part,
+    PartLse,
+    /// Queries or keys in the scratch buffer, turned.
+    Turned,
+    /// Whatever else lies in the scratch buffer.
     Scratch,
 }
 
@@ -103,7 +107,8 @@ impl Operand {
 impl Tensor {
     /// Whether kernels may take several of its channels at a time.
     fn is_of_words(self) -> bool {
-        matches!(self, Self::Query | Self::Keys | Self::Values | Self::ContextualQuery | Self::GateKeys | Self::Output)
+        use Tensor::{ContextualQuery, GateKeys, Keys, Output, Query, Turned, Values};
+        matches!(self, Query | Keys | Values | ContextualQuery | GateKeys | Output | Turned)
     }
 
     fn name(self) -> &'static str {
@@ -122,7 +127,9 @@ impl Tensor {
             Self::Logits => "logits of one token and head",
             Self::Output => "output of one token and head",
             Self::Lse => "lse of one token and head",
-            Self::Scratch => "scratch of one token and head",
+            Self::Part => "part of one token and head",
+            Self::PartLse => "part_lse of one token and head",
+            Self::Turned | Self::Scratch => "scratch of one token and head",
         }
     }
 }

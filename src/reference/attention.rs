@@ -1,9 +1,9 @@
 //! Twin of the attention kernels, fused and not.
 
 use super::tensor::dot;
-use super::{Tensor, cope_gate, cope_interpolate, cope_logits, cope_positions};
-use crate::Result;
-use crate::attention::{Attention, AttentionShape, ContextualPe, Gates, MASKED};
+use super::{Tensor, cope_gate, cope_interpolate, cope_logits, cope_positions, rope_rotate};
+use crate::attention::{Attention, AttentionShape, ContextualPe, Gates, MASKED, Rotation};
+use crate::{Direction, Layout, Result};
 use std::ops::Range;
 
 /// What attention gives.
@@ -25,6 +25,58 @@ pub struct Attended {
 /// [`Error::Tensor`](crate::Error::Tensor) if shapes do not go together.
 pub fn attention(request: &Attention<Tensor<'_>>) -> Result<Attended> {
     let shape = request.shape()?;
+    match &request.rotation {
+        Some(rotation) => rotated(request, shape, rotation),
+        None => as_given(request, shape),
+    }
+}
+
+/// Rotates queries, keys and keys for gates, and then attends.
+fn rotated(request: &Attention<Tensor<'_>>, shape: AttentionShape, rotation: &Rotation) -> Result<Attended> {
+    let first_key = i64::from(rotation.first_key);
+    let of_query = |b, t| {
+        let place = request.mask.first_place(shape.tokens, shape.keys, key_range(request, shape, b).end);
+        (place as i64 + t as i64 + first_key) as i32
+    };
+    let of_key = |_, s| (s as i64 + first_key) as i32;
+    let q = turned(&request.q, rotation, of_query)?;
+    let k = turned(&request.k, rotation, of_key)?;
+    let gate_keys = match request.cope.as_ref().map(|cope| &cope.gates) {
+        Some(Gates::Keys(keys)) => Some(turned(keys, rotation, of_key)?),
+        _ => None,
+    };
+    let mut turned = Attention {
+        q: Tensor::new(&q, Layout::contiguous(request.q.layout().shape())?)?,
+        k: Tensor::new(&k, Layout::contiguous(request.k.layout().shape())?)?,
+        rotation: None,
+        ..request.clone()
+    };
+    if let (Some(cope), Some(keys)) = (&mut turned.cope, &gate_keys) {
+        cope.gates = Gates::Keys(Tensor::new(keys, turned.k.layout())?);
+    }
+    as_given(&turned, shape)
+}
+
+/// A tensor's numbers in the order of its axes, turned to where its tokens stand.
+fn turned(tensor: &Tensor<'_>, rotation: &Rotation, position: impl Fn(usize, usize) -> i32) -> Result<Vec<f64>> {
+    let layout = Layout::contiguous(tensor.layout().shape())?;
+    let mut x = tensor.in_order();
+    let Rotation { frequencies, pairing, first_channel, .. } = rotation;
+    rope_rotate(&mut x, layout, frequencies, *pairing, *first_channel, Direction::Forward, position)?;
+    Ok(x)
+}
+
+/// The keys that a row of the batch has.
+fn key_range(request: &Attention<Tensor<'_>>, shape: AttentionShape, b: usize) -> Range<usize> {
+    match &request.key_ranges {
+        None => 0..shape.keys,
+        Some(ranges) if ranges.layout().shape()[3] == 1 => 0..ranges.get([b, 0, 0, 0]) as usize,
+        Some(ranges) => ranges.get([b, 0, 0, 0]) as usize..ranges.get([b, 0, 0, 1]) as usize,
+    }
+}
+
+/// Attention without a rotation.
+fn as_given(request: &Attention<Tensor<'_>>, shape: AttentionShape) -> Result<Attended> {
     let z = match &request.cope {
         Some(cope) => cope_logits(cope.query.as_ref().unwrap_or(&request.q), &cope.position_embeddings)?,
         None => Vec::new(),
@@ -80,13 +132,8 @@ impl Row<'_> {
 
     /// The keys that are seen by where they stand.
     fn visible(&self) -> Range<usize> {
-        let keys = self.shape.keys;
-        let row = match &self.request.key_ranges {
-            None => 0..keys,
-            Some(ranges) if ranges.layout().shape()[3] == 1 => 0..ranges.get([self.b, 0, 0, 0]) as usize,
-            Some(ranges) => ranges.get([self.b, 0, 0, 0]) as usize..ranges.get([self.b, 0, 0, 1]) as usize,
-        };
-        self.request.mask.visible(self.t, self.shape.tokens, keys, row)
+        let row = key_range(self.request, self.shape, self.b);
+        self.request.mask.visible(self.t, self.shape.tokens, self.shape.keys, row)
     }
 
     fn biased(&self, mut logits: Vec<f64>) -> Vec<f64> {

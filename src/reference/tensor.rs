@@ -43,6 +43,11 @@ impl<'a> Tensor<'a> {
         self.get(std::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { index[axis] }))
     }
 
+    /// All elements, in the order of the axes.
+    pub(super) fn in_order(&self) -> Vec<f64> {
+        self.layout.places().map(|place| self.data[place]).collect()
+    }
+
     /// The channels of a token's head.
     pub(super) fn row(&self, b: usize, t: usize, h: usize) -> impl Iterator<Item = f64> + Clone + '_ {
         (0..self.layout.shape()[3]).map(move |c| self.get([b, t, h, c]))

@@ -423,3 +423,25 @@ fn what_does_not_go_together_is_refused() {
     let none = gpu().zeros(ElementType::F32, [1, 0, 4, 8]).unwrap();
     assert_eq!(Fused::new(&empty, &none).prepare(gpu()).unwrap().dispatches(), 0);
 }
+
+/// 16,384 tokens in 8 heads of 64 channels, with 64 positions.
+#[test]
+fn memory_grows_with_the_tokens() {
+    let view = |shape| gpu().zeros(ElementType::F32, shape).unwrap();
+    let bytes = |tokens: usize, schedule: Option<Schedule>| {
+        let [q, k, v, out] = [(); 4].map(|()| view([1, tokens, 8, 64]));
+        let attention = Attention::new(&q, &k, &v).causal().cope(ContextualPe::new(&view([1, 64, 1, 64])));
+        let fused = Fused::new(&attention, &out);
+        let fused = schedule.map_or(fused.clone(), |schedule| fused.schedule(schedule));
+        (4 * fused.scratch_elements(gpu()).unwrap(), 4 * 4 * q.layout().elements())
+    };
+    for schedule in [None, Some(Schedule::Rows), Some(Schedule::Tiles)] {
+        if schedule == Some(Schedule::Tiles) && gpu().is_software() {
+            // Up to 4,096 keys there.
+            continue;
+        }
+        let ((half, _), (scratch, tensors)) = (bytes(8_192, schedule), bytes(16_384, schedule));
+        assert!(scratch + tensors < 4 * tensors, "{schedule:?}: {scratch} beside {tensors}");
+        assert!(scratch <= 2 * half, "{schedule:?}: {half}, then {scratch}");
+    }
+}

@@ -5,5 +5,6 @@ mod case;
 #[path = "../common/mod.rs"]
 mod common;
 mod fused;
+mod merge;
 #[path = "../cope/request.rs"]
 mod request;

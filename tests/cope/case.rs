@@ -5,7 +5,7 @@
 
 use crate::common::{Golden, Random, gpu};
 use phasor::reference::Tensor;
-use phasor::{ElementType, Layout, View};
+use phasor::{ElementType, Gpu, Layout, View};
 
 /// An f32 tensor and the same numbers in f64.
 #[derive(Clone)]
@@ -64,7 +64,11 @@ impl Both {
     }
 
     pub fn view(&self) -> View {
-        let buffer = gpu().upload_as(self.element, &self.values, [1, 1, 1, self.values.len()]).unwrap();
+        self.view_on(gpu())
+    }
+
+    pub fn view_on(&self, gpu: &Gpu) -> View {
+        let buffer = gpu.upload_as(self.element, &self.values, [1, 1, 1, self.values.len()]).unwrap();
         View::new(buffer.buffer(), self.element, self.layout).unwrap()
     }
 

@@ -38,7 +38,10 @@ impl Demo {
         let bar = Bar::new();
         let report = block_on(demo(gpu.as_ref(), &activations, &mut |step| bar.step(step)))?;
         let measured = match &gpu {
-            Some(gpu) => Some(block_on(bench(gpu, sizes(gpu), &mut |step| bar.step(step)))?),
+            Some(gpu) => {
+                let sizes = sizes(gpu);
+                Some((sizes, block_on(bench::rotation(gpu, sizes, &mut |step| bar.step(step)))?))
+            }
             None => None,
         };
         drop(bar);
@@ -47,7 +50,7 @@ impl Demo {
                 "version": env!("CARGO_PKG_VERSION"),
                 "text": activations.text,
                 "demo": report,
-                "bandwidth": measured,
+                "bandwidth": measured.as_ref().map(|(_, measured)| measured),
             }))?
         } else {
             Outcome::text(self.told(&report, measured.as_ref(), &activations))
@@ -69,7 +72,7 @@ impl Demo {
         }
     }
 
-    fn told(&self, report: &Report, measured: Option<&Measurement>, activations: &Activations) -> String {
+    fn told(&self, report: &Report, measured: Option<&(Sizes, Measurement)>, activations: &Activations) -> String {
         let where_from = match &report.device {
             Some(device) if device.software => {
                 format!("{} ({}; a software device: the CPU's cores)", device.name, device.backend)
@@ -99,9 +102,9 @@ impl Demo {
             row
         });
         text += &report::columns(&header, rows, &[2, 3, 4, 5]);
-        if let Some(measured) = measured {
+        if let Some((sizes, measured)) = measured {
             text.push('\n');
-            text += &bandwidth(measured);
+            text += &bandwidth(measured, *sizes);
         }
         text += if report.passed {
             "\nAll is well. "
@@ -118,9 +121,9 @@ fn sizes(gpu: &Gpu) -> Sizes {
     if gpu.is_software() { Sizes { tokens: 512, rounds: 10, ..Sizes::default() } } else { Sizes::default() }
 }
 
-fn bandwidth(measured: &Measurement) -> String {
-    let Sizes { tokens, heads, kv_heads, head_dim, .. } = measured.sizes;
-    let copy = measured.fastest_copy().map(|copy| ("a copy of the same bytes", copy));
+fn bandwidth(measured: &Measurement, sizes: Sizes) -> String {
+    let Sizes { tokens, heads, kv_heads, head_dim, .. } = sizes;
+    let copy = measured.fastest_baseline().map(|copy| ("a copy of the same bytes", copy));
     let named = |name: &str| measured.operations.iter().find(|timing| timing.name == name);
     let rotations = [
         ("rotation without a table", named("rotation, half-split, no table")),
@@ -132,7 +135,7 @@ fn bandwidth(measured: &Measurement) -> String {
             name.to_owned(),
             report::seconds(timing.time.minimum),
             format!("{:.1} GB/s", timing.gigabytes_per_second),
-            format!("{:.2} x the copy's time", timing.over_copy),
+            format!("{:.2} x the copy's time", timing.over_baseline),
         ]
     });
     format!("{tokens} tokens, {heads} + {kv_heads} heads of {head_dim} channels:\n\n")

@@ -1,13 +1,14 @@
 //! `phasor rotate`: queries and keys of a file, rotated into another.
 
 use crate::encoding::Encoding;
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
+use crate::operand::{Operand, Order, in_memory_order};
 use crate::outcome::Outcome;
 use crate::positions::Positions;
-use crate::rope_args::{Named, RopeArgs};
-use crate::tensors::{File, Floats};
+use crate::rope_args::{Named, PairingArg, RopeArgs, encoding_of, pairing};
+use crate::tensors::File;
 use crate::{adapter, report};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use phasor::frequencies::{Frequencies, Law};
 use phasor::{Direction, ElementType, Gpu, Layout, Pairing, Rope, View, reference};
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 /// With --config or --gguf the model's file decides everything, the pairing too. A layer that does not rotate (NoPE)
 /// leaves the tensors as they are.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group = RopeArgs::required())]
 pub struct Rotate {
     /// The file to read
     #[arg(value_name = "IN.safetensors")]
@@ -39,6 +40,10 @@ pub struct Rotate {
     #[command(flatten)]
     rope: RopeArgs,
 
+    /// The position of the first token; may be negative
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    start: i32,
+
     /// Which two channels make a pair; with --config or --gguf the file says so, and this overrides it
     #[arg(long, required_unless_present = "ModelFile")]
     pairing: Option<PairingArg>,
@@ -49,7 +54,7 @@ pub struct Rotate {
 
     /// The order of the axes in the file
     #[arg(long, default_value = "bthd")]
-    layout: LayoutArg,
+    layout: Order,
 
     /// Make the angles in the kernel instead of reading them from a table
     #[arg(long)]
@@ -68,58 +73,6 @@ const EXAMPLES: &str = r#"Examples:
   phasor rotate one-token.safetensors out.safetensors --rope '{"rope_type":"linear","factor":4}' \
       --pairing interleaved --start 4095 --layout bhtd"#;
 
-/// The checkpoint decides: the wrong one gives fluent nonsense.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PairingArg {
-    /// Channels 2i and 2i + 1: Meta's Llama files, most GGUF files
-    Interleaved,
-    /// Channels i and i + half: Hugging Face's files
-    HalfSplit,
-}
-
-impl From<PairingArg> for Pairing {
-    fn from(arg: PairingArg) -> Self {
-        match arg {
-            PairingArg::Interleaved => Self::Interleaved,
-            PairingArg::HalfSplit => Self::HalfSplit,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LayoutArg {
-    /// [batch, tokens, heads, channels]
-    Bthd,
-    /// [batch, heads, tokens, channels]
-    Bhtd,
-}
-
-impl LayoutArg {
-    fn layout(self, shape: [usize; 4]) -> phasor::Result<Layout> {
-        match self {
-            Self::Bthd => Layout::contiguous(shape),
-            Self::Bhtd => {
-                let [batch, heads, tokens, channels] = shape;
-                Layout::heads_first([batch, tokens, heads, channels])
-            }
-        }
-    }
-
-    fn axes(self) -> &'static str {
-        match self {
-            Self::Bthd => "[batch, tokens, heads, channels]",
-            Self::Bhtd => "[batch, heads, tokens, channels]",
-        }
-    }
-}
-
-/// A tensor of the file and how its elements lie.
-struct Operand {
-    name: &'static str,
-    tensor: Floats,
-    layout: Layout,
-}
-
 /// What to turn by, and where.
 struct Turn {
     encoding: Encoding,
@@ -130,12 +83,10 @@ struct Turn {
 
 impl Rotate {
     pub fn run(&self, adapter: Option<&str>) -> Result<Outcome, Failure> {
-        let named = self.rope.named()?;
+        let named = self.rope.expect_named()?;
         let file = File::read(&self.input)?;
-        let mut operands = vec![self.operand(&file, "q", file.floats("q")?)?];
-        if let Some(k) = file.floats_if_any("k")? {
-            operands.push(self.operand(&file, "k", k)?);
-        }
+        let mut operands = vec![Operand::read(&file, "q", self.layout)?];
+        operands.extend(Operand::read_if_any(&file, "k", self.layout)?);
         self.expect_alike(&file, &operands)?;
         let turn = self.turn(&file, named, operands[0].layout.shape())?;
         let by = if !turn.encoding.rotates {
@@ -154,8 +105,8 @@ impl Rotate {
     }
 
     fn turn(&self, file: &File, named: Named<'_>, [batch, tokens, _, channels]: [usize; 4]) -> Result<Turn, Failure> {
-        let encoding = encoding(file, named, channels)?;
-        let positions = Positions::of(file, self.rope.start, [batch, tokens], encoding.axes.count().into())?;
+        let encoding = encoding_of(file, named, channels)?;
+        let positions = Positions::of(file, self.start, [batch, tokens], encoding.axes.count().into())?;
         if matches!(encoding.law, Law::Axial(_)) && positions.axes() == 1 {
             let was = "one number for a token";
             let may_be = format!("[{batch}, {tokens}, 2]: a row and a column, which rope_type axial turns by");
@@ -163,27 +114,7 @@ impl Rotate {
         }
         let frequencies = encoding.frequencies(self.rope.seq_len(positions.end(tokens)))?;
         let frequencies = if positions.axes() == 1 { encoding.for_text(&frequencies)? } else { frequencies };
-        Ok(Turn { pairing: self.pairing(&encoding), encoding, frequencies, positions })
-    }
-
-    /// The file's pairing, or the one that was asked for; a word about it where the two differ.
-    fn pairing(&self, encoding: &Encoding) -> Pairing {
-        let asked = self.pairing.map(Pairing::from);
-        if let (Some(asked), Some(own)) = (asked, encoding.pairing)
-            && asked != own
-        {
-            failure::say(&format!("note: pairs are {asked}, as --pairing says, where the model's file has them {own}"));
-        }
-        asked.or(encoding.pairing).unwrap_or(Pairing::HalfSplit)
-    }
-
-    fn operand(&self, file: &File, name: &'static str, tensor: Floats) -> Result<Operand, Failure> {
-        let Ok(shape) = <[usize; 4]>::try_from(tensor.shape.as_slice()) else {
-            let may_be = format!("four axes, {}", self.layout.axes());
-            return Err(file.wrong(name, &format!("{:?}", tensor.shape), &may_be));
-        };
-        let layout = self.layout.layout(shape)?;
-        Ok(Operand { name, tensor, layout })
+        Ok(Turn { pairing: pairing(self.pairing, &encoding), encoding, frequencies, positions })
     }
 
     fn expect_alike(&self, file: &File, operands: &[Operand]) -> Result<(), Failure> {
@@ -235,16 +166,7 @@ impl Rotate {
         if operands.iter().all(|operand| operand.layout.is_empty()) {
             return Ok(());
         }
-        // Flat views move the bytes as they lie in the file; the others are what the kernel sees.
-        let flat: Vec<View> = operands
-            .iter()
-            .map(|o| gpu.upload_as(o.tensor.element(), &o.tensor.values(), [1, 1, 1, o.tensor.len()]))
-            .collect::<phasor::Result<_>>()?;
-        let views: Vec<View> = flat
-            .iter()
-            .zip(operands.iter())
-            .map(|(view, o)| View::new(view.buffer(), view.element(), o.layout))
-            .collect::<phasor::Result<_>>()?;
+        let views = operands.iter().map(|operand| operand.view(gpu)).collect::<phasor::Result<Vec<_>>>()?;
         let mut rotate = phasor::Rotate::in_place(&views[0]).direction(self.direction());
         if let Some(k) = views.get(1) {
             rotate = rotate.and_in_place(k);
@@ -280,8 +202,9 @@ impl Rotate {
             }
             rotation.record(pass);
         })?;
-        for (operand, view) in operands.iter_mut().zip(&flat) {
-            operand.tensor.replace(gpu.read_blocking(view)?.into_iter().map(f64::from));
+        for (operand, view) in operands.iter_mut().zip(&views) {
+            let rotated = gpu.read_blocking(view)?.into_iter().map(f64::from);
+            operand.tensor.replace(in_memory_order(operand.layout, rotated));
         }
         Ok(())
     }
@@ -321,22 +244,6 @@ impl Turn {
             told += "; the model's factor on queries, which is no rotation, is left to the caller";
         }
         told
-    }
-}
-
-/// The rope for heads of the file's channels.
-fn encoding(file: &File, named: Named<'_>, channels: usize) -> Result<Encoding, Failure> {
-    let was = format!("heads of {channels} channels");
-    let dim = u32::try_from(channels).ok();
-    match named {
-        Named::Layer(encoding) if Some(encoding.head_dim) == dim => Ok(*encoding),
-        Named::Layer(encoding) => {
-            Err(file.wrong("q", &was, &format!("heads of {}, as the model's file says", encoding.head_dim)))
-        }
-        Named::Settings(spec) => match dim.filter(|dim| *dim > 0 && dim.is_multiple_of(2)) {
-            Some(dim) => Encoding::of_spec(spec, dim, None),
-            None => Err(file.wrong("q", &was, "an even number of them")),
-        },
     }
 }
 

@@ -26,10 +26,14 @@ use std::path::PathBuf;
 /// Where frequencies depend on the length of the sequence (dynamic, longrope), it ends with the table's last position,
 /// unless --seq-len says otherwise.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group = RopeArgs::required())]
 pub struct Tables {
     #[command(flatten)]
     rope: RopeArgs,
+
+    /// The position of the first token; may be negative
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    start: i32,
 
     /// Channels in a head; with --config or --gguf the file says so
     #[arg(long, value_name = "D", required_unless_present = "ModelFile", conflicts_with = "ModelFile")]
@@ -74,11 +78,11 @@ const EXAMPLES: &str = r#"Examples:
 
 impl Tables {
     pub fn run(&self, adapter: Option<&str>) -> Result<Outcome, Failure> {
-        let encoding = match self.rope.named()? {
+        let encoding = match self.rope.expect_named()? {
             Named::Layer(encoding) => *encoding,
             Named::Settings(spec) => Encoding::of_spec(spec, self.head_dim.unwrap_or_default(), self.rotary_dim)?,
         };
-        let seq_len = self.rope.seq_len(i64::from(self.rope.start) + i64::from(self.tokens));
+        let seq_len = self.rope.seq_len(i64::from(self.start) + i64::from(self.tokens));
         let frequencies = encoding.frequencies(seq_len)?;
         let Some(path) = &self.into.output else {
             return Outcome::json(&described(&encoding, &frequencies, seq_len));
@@ -89,7 +93,7 @@ impl Tables {
         }
         let frequencies = encoding.for_text(&frequencies)?;
         let (cos, sin, by) = if self.cpu {
-            let positions = positions::range(self.rope.start, self.tokens as usize)?;
+            let positions = positions::range(self.start, self.tokens as usize)?;
             let (cos, sin) = reference::rope_table(&frequencies, positions);
             (cos, sin, "the CPU, in float64".to_owned())
         } else {
@@ -108,7 +112,7 @@ impl Tables {
     ) -> Result<(Vec<f64>, Vec<f64>, String), Failure> {
         let gpu = adapter::open(adapter)?;
         // A table serves both pairings.
-        let table = Rope::new(&gpu, frequencies, Pairing::HalfSplit)?.table(self.rope.start, self.tokens as usize)?;
+        let table = Rope::new(&gpu, frequencies, Pairing::HalfSplit)?.table(self.start, self.tokens as usize)?;
         gpu.submit(|pass| table.record(pass))?;
         let values = gpu.read_blocking(table.view())?;
         // [tokens, {cos, sin}, pairs]

@@ -1,6 +1,7 @@
 //! `shaders/copy.wgsl` and `shaders/copy_flat.wgsl`: what memory alone costs.
 
 use super::Sizes;
+use super::kernel::{Dispatch, dispatch};
 use bytemuck::{Pod, Zeroable};
 use phasor::{Gpu, View};
 
@@ -31,12 +32,6 @@ struct Flat {
 
 /// A copy of queries and keys in place, ready to be recorded.
 pub(super) struct Copy(Vec<Dispatch>);
-
-struct Dispatch {
-    pipeline: wgpu::ComputePipeline,
-    bind_group: wgpu::BindGroup,
-    groups: [u32; 3],
-}
 
 impl Copy {
     /// In the rotation's shape. `share` groups of heads work side by side: 1 for invocations that take every head of a
@@ -75,51 +70,6 @@ impl Copy {
     }
 
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
-        for Dispatch { pipeline, bind_group, groups: [x, y, z] } in &self.0 {
-            pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, bind_group, &[]);
-            pass.dispatch_workgroups(*x, *y, *z);
-        }
+        self.0.iter().for_each(|dispatch| dispatch.record(pass));
     }
-}
-
-/// Binds parameters at 0 and tensors from 1 on.
-fn dispatch(
-    gpu: &Gpu,
-    wgsl: &str,
-    constants: &[(&str, f64)],
-    params: &[u8],
-    tensors: &[&View],
-    groups: [u32; 3],
-) -> Dispatch {
-    let device = gpu.device();
-    let label = Some("copy");
-    let module = device
-        .create_shader_module(wgpu::ShaderModuleDescriptor { label, source: wgpu::ShaderSource::Wgsl(wgsl.into()) });
-    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label,
-        layout: None,
-        module: &module,
-        entry_point: Some("main"),
-        compilation_options: wgpu::PipelineCompilationOptions {
-            constants,
-            ..wgpu::PipelineCompilationOptions::default()
-        },
-        cache: None,
-    });
-    let uniform = device.create_buffer(&wgpu::BufferDescriptor {
-        label: Some("copy parameters"),
-        size: params.len() as u64,
-        usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-        mapped_at_creation: false,
-    });
-    gpu.queue().write_buffer(&uniform, 0, params);
-    let buffers = [&uniform].into_iter().chain(tensors.iter().map(|tensor| tensor.buffer()));
-    let entries: Vec<_> = (0..)
-        .zip(buffers)
-        .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
-        .collect();
-    let layout = pipeline.get_bind_group_layout(0);
-    let bind_group = device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout: &layout, entries: &entries });
-    Dispatch { pipeline, bind_group, groups }
 }

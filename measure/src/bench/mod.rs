@@ -1,75 +1,84 @@
-//! Is it fast? Rotation and table beside a copy of the same bytes, interleaved in one run.
+//! Is it fast? Each operation beside what bounds it, interleaved in one run.
 
+mod attention;
 mod clock;
 mod copy;
-mod operations;
+mod kernel;
+mod read;
+mod rotation;
 
-pub use operations::{Operation, operations};
+pub use attention::{AttentionSizes, attention, attention_operations};
+pub use rotation::{Sizes, operations, rotation};
 
 use crate::{Device, Progress, Step};
 use clock::{Clock, Lap};
-use phasor::{Error, Gpu, Result};
+use phasor::{Gpu, Result, View};
 use serde::Serialize;
 use web_time::{Duration, Instant};
 
-/// The tensors to measure on, and how often.
+/// One operation, ready to be recorded.
+pub struct Operation {
+    /// What it does.
+    pub name: &'static str,
+    /// Bytes that it must read and write.
+    pub bytes: u64,
+    /// Multiplications and additions in its products; `None` where memory alone matters.
+    pub flop: Option<u64>,
+    /// Bytes of its tensors and of its scratch memory, where it has some.
+    pub memory: Option<u64>,
+    is_baseline: bool,
+    record: Box<dyn Fn(&mut wgpu::ComputePass<'_>)>,
+}
+
+impl Operation {
+    fn new(name: &'static str, bytes: u64, record: impl Fn(&mut wgpu::ComputePass<'_>) + 'static) -> Self {
+        Self { name, bytes, flop: None, memory: None, is_baseline: false, record: Box::new(record) }
+    }
+
+    /// One of those that others are measured by.
+    fn baseline(mut self) -> Self {
+        self.is_baseline = true;
+        self
+    }
+
+    /// Records it into a pass.
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        (self.record)(pass);
+    }
+}
+
+/// What is measured, and on tensors of which sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Sizes {
-    /// Tokens of the one batch row.
-    pub tokens: u32,
-    /// Query heads.
-    pub heads: u32,
-    /// Key heads.
-    pub kv_heads: u32,
-    /// Channels of a head: a multiple of 8.
-    pub head_dim: u32,
-    /// How often each operation is timed.
-    pub rounds: u32,
+#[serde(untagged)]
+pub enum Subject {
+    /// Rotation and tables.
+    Rotation(Sizes),
+    /// Attention; decode steps if there are more keys than queries.
+    Attention(AttentionSizes),
 }
 
-impl Default for Sizes {
-    /// A prompt of 2,048 tokens in a model of 7 or 8 billion parameters, as Llama 3 and Mistral have it.
-    fn default() -> Self {
-        Self { tokens: 2048, heads: 32, kv_heads: 8, head_dim: 128, rounds: 30 }
-    }
-}
-
-impl Sizes {
-    /// Bytes of queries and keys together.
-    #[must_use]
-    pub fn tensor_bytes(&self) -> u64 {
-        let heads = u64::from(self.heads) + u64::from(self.kv_heads);
-        u64::from(self.tokens).saturating_mul(heads).saturating_mul(u64::from(self.head_dim)).saturating_mul(4)
+impl Subject {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rotation(_) => "rotation",
+            Self::Attention(sizes) if sizes.is_decode() => "decode",
+            Self::Attention(_) => "attention",
+        }
     }
 
-    /// Refuses what no copy kernel could be shaped for, or the device does not hold in one binding.
-    fn check(&self, gpu: &Gpu) -> Result<()> {
-        let setting = |field: &str, was: u32, may_be: &str| {
-            Err(Error::Setting { field: field.into(), was: was.to_string(), may_be: may_be.into() })
-        };
-        for (field, was) in
-            [("tokens", self.tokens), ("heads", self.heads), ("kv-heads", self.kv_heads), ("rounds", self.rounds)]
-        {
-            if was == 0 {
-                return setting(field, was, "at least 1");
-            }
+    fn baseline(self) -> &'static str {
+        match self {
+            Self::Rotation(_) => "the fastest copy",
+            Self::Attention(sizes) if sizes.is_decode() => "reading keys and values",
+            Self::Attention(_) => "fused, plain",
         }
-        if self.head_dim == 0 || !self.head_dim.is_multiple_of(8) || self.head_dim > 512 {
-            return setting("head-dim", self.head_dim, "a multiple of 8 up to 512");
+    }
+
+    fn rounds(self) -> u32 {
+        match self {
+            Self::Rotation(sizes) => sizes.rounds,
+            Self::Attention(sizes) => sizes.rounds,
         }
-        if self.tokens > 65_535 {
-            return setting("tokens", self.tokens, "at most 65535");
-        }
-        let largest = u64::from(self.tokens) * u64::from(self.heads.max(self.kv_heads)) * u64::from(self.head_dim) * 4;
-        let allowed = gpu.limits().max_storage_buffer_binding_size;
-        if largest > allowed {
-            return Err(Error::Limit {
-                limit: "max_storage_buffer_binding_size".into(),
-                was: format!("{largest} bytes for {} tokens", self.tokens),
-                may_be: format!("up to {allowed} bytes on this device"),
-            });
-        }
-        Ok(())
     }
 }
 
@@ -78,13 +87,17 @@ impl Sizes {
 pub struct Measurement {
     /// The device.
     pub device: Device,
+    /// `rotation`, `attention` or `decode`.
+    pub subject: &'static str,
     /// The tensors.
-    pub sizes: Sizes,
+    pub sizes: Subject,
     /// How often each operation was timed: fewer than asked for where that took too long.
     pub rounds: u32,
     /// `device` if the times are from the device's own clock, `processor` if they are what all threads of the process
     /// used, which is what a software device costs, `wall` if from the host's clock.
     pub clock: &'static str,
+    /// What `over_baseline` compares with.
+    pub baseline: &'static str,
     /// Each operation.
     pub operations: Vec<Timing>,
 }
@@ -96,14 +109,23 @@ pub struct Timing {
     pub name: &'static str,
     /// Bytes that it must read and write.
     pub bytes: u64,
+    /// Multiplications and additions in its products.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flop: Option<u64>,
+    /// Bytes of its tensors and of its scratch memory: what it takes on the device at the most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
     /// By the clock that the measurement names.
     pub time: Statistics,
     /// From submission until the host knew, always.
     pub wall: Statistics,
     /// Bytes over the minimum of `time`, in 1e9 bytes per second.
     pub gigabytes_per_second: f64,
-    /// The minimum of `time` over that of the fastest copy.
-    pub over_copy: f64,
+    /// Products over the minimum of `time`, in 1e9 per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gigaflops: Option<f64>,
+    /// The minimum of `time` over that of the baseline.
+    pub over_baseline: f64,
 }
 
 /// Times in seconds.
@@ -128,40 +150,47 @@ impl Statistics {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Measurement {
-    /// The fastest copy's share of an operation's time is the best that this operation can have.
+    /// The fastest of those that others are measured by.
     #[must_use]
-    pub fn fastest_copy(&self) -> Option<&Timing> {
-        let copies = self.operations.iter().filter(|timing| timing.name.starts_with("copy"));
-        copies.min_by(|a, b| a.time.minimum.total_cmp(&b.time.minimum))
+    pub fn fastest_baseline(&self) -> Option<&Timing> {
+        // Others may be faster than a baseline, but none of the baselines is faster than this one.
+        self.operations.iter().find(|timing| timing.over_baseline == 1.0)
     }
 }
 
 /// Times every operation in turn, round after round, so that all of them meet the same machine.
-///
-/// # Errors
-/// [`Error::Setting`] and [`Error::Limit`] for impossible sizes, and those of the device.
-pub async fn bench(gpu: &Gpu, sizes: Sizes, progress: Progress<'_>) -> Result<Measurement> {
-    let operations = operations(gpu, &sizes)?;
-    let clock = Clock::new(gpu);
+async fn measure(gpu: &Gpu, subject: Subject, operations: &[Operation], progress: Progress<'_>) -> Result<Measurement> {
+    let (clock, total) = (Clock::new(gpu), subject.rounds().into());
     // The first run compiles and touches memory; it is not counted.
-    for operation in &operations {
-        progress(Step { done: 0, total: sizes.rounds.into(), name: "warming up" });
+    for operation in operations {
+        progress(Step { done: 0, total, name: "warming up" });
         clock.time(&|pass| operation.record(pass)).await?;
     }
     let mut laps: Vec<Vec<Lap>> = vec![Vec::new(); operations.len()];
     let begin = Instant::now();
     let mut rounds = 0;
-    while rounds < sizes.rounds && !(rounds > 0 && gpu.is_software() && begin.elapsed() > PATIENCE) {
+    while rounds < subject.rounds() && !(rounds > 0 && gpu.is_software() && begin.elapsed() > PATIENCE) {
         for (operation, laps) in operations.iter().zip(&mut laps) {
-            progress(Step { done: rounds.into(), total: sizes.rounds.into(), name: operation.name });
+            progress(Step { done: rounds.into(), total, name: operation.name });
             laps.push(clock.time(&|pass| operation.record(pass)).await?);
         }
         rounds += 1;
     }
-    Ok(evaluate(gpu, sizes, rounds, &operations, &laps))
+    let (clock, operations) = evaluate(gpu, operations, &laps);
+    let device = Device::from(gpu.info());
+    Ok(Measurement {
+        device,
+        subject: subject.name(),
+        baseline: subject.baseline(),
+        sizes: subject,
+        rounds,
+        clock,
+        operations,
+    })
 }
 
-fn evaluate(gpu: &Gpu, sizes: Sizes, rounds: u32, operations: &[Operation], laps: &[Vec<Lap>]) -> Measurement {
+/// The clock that all laps have, and what each operation came to by it.
+fn evaluate(gpu: &Gpu, operations: &[Operation], laps: &[Vec<Lap>]) -> (&'static str, Vec<Timing>) {
     let all = || laps.iter().flatten();
     let by_processor = gpu.is_software() && all().all(|lap| lap.processor.is_some());
     let by_device = !by_processor && all().all(|lap| lap.device.is_some());
@@ -175,28 +204,38 @@ fn evaluate(gpu: &Gpu, sizes: Sizes, rounds: u32, operations: &[Operation], laps
         .zip(laps)
         .filter_map(|(operation, laps)| {
             let own = Statistics::of(laps.iter().map(time))?;
+            let giga = |n: u64| n as f64 / own.minimum / 1e9;
             Some(Timing {
                 name: operation.name,
                 bytes: operation.bytes,
+                flop: operation.flop,
+                memory: operation.memory,
                 time: own,
                 wall: Statistics::of(laps.iter().map(|lap| lap.wall))?,
-                gigabytes_per_second: operation.bytes as f64 / own.minimum / 1e9,
-                over_copy: f64::NAN,
+                gigabytes_per_second: giga(operation.bytes),
+                gigaflops: operation.flop.map(giga),
+                over_baseline: f64::NAN,
             })
         })
         .collect();
-    let copies =
-        operations.iter().zip(&timings).filter(|(operation, _)| matches!(operation.kind, operations::Kind::Copy(_)));
-    let copy = copies.map(|(_, timing)| timing.time.minimum).fold(f64::INFINITY, f64::min);
+    let baselines = operations.iter().zip(&timings).filter(|(operation, _)| operation.is_baseline);
+    let baseline = baselines.map(|(_, timing)| timing.time.minimum).fold(f64::INFINITY, f64::min);
     for timing in &mut timings {
-        timing.over_copy = timing.time.minimum / copy;
+        timing.over_baseline = timing.time.minimum / baseline;
     }
     let clock = match (by_processor, by_device) {
         (true, _) => "processor",
         (_, true) => "device",
         _ => "wall",
     };
-    Measurement { device: Device::from(gpu.info()), sizes, rounds, clock, operations: timings }
+    (clock, timings)
+}
+
+/// A tensor of numbers from -1 to 1: zeros might be cheaper than what models hold.
+fn noise(gpu: &Gpu, shape: [usize; 4]) -> Result<View> {
+    let mut random = fastrand::Rng::with_seed(shape[2] as u64);
+    let values: Vec<f32> = (0..shape.iter().product()).map(|_| random.f32() * 2.0 - 1.0).collect();
+    gpu.upload(&values, shape)
 }
 
 #[cfg(test)]
@@ -208,10 +247,5 @@ mod tests {
         let statistics = Statistics::of([5.0, 1.0, 9.0].into_iter());
         assert_eq!(statistics, Some(Statistics { minimum: 1.0, median: 5.0 }));
         assert_eq!(Statistics::of(std::iter::empty()), None);
-    }
-
-    #[test]
-    fn sizes_are_counted_in_bytes() {
-        assert_eq!(Sizes::default().tensor_bytes(), 2048 * 40 * 128 * 4);
     }
 }

@@ -98,8 +98,7 @@ impl<'a> Bench<'a> {
                 number.got = got;
             }
         }
-        let shader = rotation.shaders().next().map_or("", |shader| &shader.name);
-        tally.add(shader, &case.to_string(), numbers.into_iter().flatten());
+        tally.add(rotation.shaders(), &case.to_string(), &numbers.concat());
         Ok(())
     }
 

@@ -81,7 +81,6 @@ pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<(
         parts.into_iter().flatten()
     });
     let numbers = got.iter().zip(expected).map(|(&got, (expected, bound))| Compared { got, expected, bound });
-    let shader = table.shader().map_or("", |shader| &shader.name);
-    tally.add(shader, case.name, numbers);
+    tally.add(table.shader(), case.name, &numbers.collect::<Vec<_>>());
     Ok(())
 }

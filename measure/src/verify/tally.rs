@@ -1,7 +1,8 @@
 //! The largest error of each variant.
 
+use phasor::gpu::Shader;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One variant's result.
 #[derive(Debug, Clone, Serialize)]
@@ -43,7 +44,11 @@ fn share(error: f64, bound: f64) -> f64 {
 
 /// Results of all variants, by name.
 #[derive(Debug, Default)]
-pub(super) struct Tally(BTreeMap<String, VariantCheck>);
+pub(super) struct Tally {
+    variants: BTreeMap<String, VariantCheck>,
+    /// How many numbers were compared, each counted once.
+    pub values: u64,
+}
 
 /// One number: what the device made of it, what it should be, and how far the two may be apart.
 #[derive(Debug, Clone, Copy)]
@@ -54,9 +59,15 @@ pub(super) struct Compared {
 }
 
 impl Tally {
-    /// Adds a task's numbers to the variant that did it.
-    pub fn add(&mut self, shader: &str, case: &str, numbers: impl IntoIterator<Item = Compared>) {
-        let variant = self.0.entry(shader.to_owned()).or_insert_with(|| VariantCheck {
+    /// Adds a task's numbers to the variants that made them, one after the other.
+    pub fn add<'a>(&mut self, shaders: impl IntoIterator<Item = &'a Shader>, case: &str, numbers: &[Compared]) {
+        self.values += numbers.len() as u64;
+        let names: BTreeSet<_> = shaders.into_iter().map(|shader| shader.name.as_str()).collect();
+        names.into_iter().for_each(|name| self.add_to(name, case, numbers));
+    }
+
+    fn add_to(&mut self, shader: &str, case: &str, numbers: &[Compared]) {
+        let variant = self.variants.entry(shader.to_owned()).or_insert_with(|| VariantCheck {
             shader: shader.to_owned(),
             cases: 0,
             values: 0,
@@ -67,7 +78,7 @@ impl Tally {
             passed: true,
         });
         variant.cases += 1;
-        for Compared { got, expected, bound } in numbers {
+        for &Compared { got, expected, bound } in numbers {
             let error = (f64::from(got) - expected).abs();
             variant.values += 1;
             variant.largest_error = variant.largest_error.max(error);
@@ -80,7 +91,7 @@ impl Tally {
     }
 
     pub fn into_variants(self) -> Vec<VariantCheck> {
-        self.0.into_values().collect()
+        self.variants.into_values().collect()
     }
 }
 
@@ -90,10 +101,10 @@ mod tests {
 
     fn one(got: f32, expected: f64, bound: f64) -> VariantCheck {
         let mut tally = Tally::default();
-        tally.add(
+        tally.add_to(
             "kernel",
             "case",
-            [Compared { got: 1.0, expected: 1.0, bound: 0.0 }, Compared { got, expected, bound }],
+            &[Compared { got: 1.0, expected: 1.0, bound: 0.0 }, Compared { got, expected, bound }],
         );
         tally.into_variants().remove(0)
     }
@@ -112,7 +123,7 @@ mod tests {
         let mut tally = Tally::default();
         let large = Compared { got: 1000.0, expected: 1000.001, bound: 0.01 };
         let small = Compared { got: 1.0, expected: 1.0 + 1e-7, bound: 2e-7 };
-        tally.add("kernel", "case", [large, small]);
+        tally.add_to("kernel", "case", &[large, small]);
         let check = tally.into_variants().remove(0);
         assert!((check.share() - 0.5).abs() < 1e-6);
         assert!(check.largest_error > 9e-4);

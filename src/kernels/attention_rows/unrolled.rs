@@ -1,6 +1,7 @@
 //! The part of `shaders/attention_rows.wgsl` that goes over an invocation's rows and channels, written out.
 
 use super::super::fused::GateKind;
+use super::super::rotation::Lanes;
 use std::fmt::Write;
 
 /// How many variables there are.
@@ -16,6 +17,18 @@ pub(crate) struct Unrolled {
     pub gates: Option<GateKind>,
     /// Whether the queries that meet the position embeddings are tensors of their own.
     pub contextual_query: bool,
+    pub turning: Turning,
+}
+
+/// How keys rotate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Turning {
+    /// They do not.
+    No,
+    /// By lanes of two words of four channels.
+    Lanes(Lanes),
+    /// By channels, as words are loaded.
+    Channels,
 }
 
 impl Unrolled {
@@ -27,7 +40,12 @@ impl Unrolled {
             (Some(gates), false) => format!(".{gates:?}"),
             (Some(gates), true) => format!(".{gates:?}.query"),
         };
-        format!("rows_{fours}x{words}x{value_words}{gates}").to_lowercase()
+        let turning = match self.turning {
+            Turning::No => String::new(),
+            Turning::Lanes(Lanes { first, count, distance }) => format!(".lanes_{first}_{count}_{distance}"),
+            Turning::Channels => ".channels".into(),
+        };
+        format!("rows_{fours}x{words}x{value_words}{gates}{turning}").to_lowercase()
     }
 
     /// Functions over variables `rows_F` (four queries), `q_F_C` (word C of four queries, as a matrix' columns),
@@ -99,14 +117,35 @@ impl Unrolled {
     }
 
     fn load_key(&self, lines: &mut Vec<String>) {
-        let mut load = |to: &str, load: &str, tensor: &str, words| {
-            lines.push(format!("let {tensor}_at = place(params.{tensor}, batch, key, head);"));
-            (0..words).for_each(|c| lines.push(format!("{to}_{c} = {load}({tensor}_at, {c}u);")));
-        };
-        load("k", "k_word", "k", self.words);
-        load("v", "v_word", "v", self.value_words);
+        if self.turning != Turning::No {
+            lines.push("let position = position_of_key(key);".into());
+        }
+        self.load_words(lines, "v", "v", self.value_words);
+        self.load_turned(lines, "k", "k");
         if self.gates == Some(GateKind::Keys) {
-            load("g", "gate_keys_word", "gate_keys", self.words);
+            self.load_turned(lines, "g", "gate_keys");
+        }
+    }
+
+    fn load_words(&self, lines: &mut Vec<String>, to: &str, tensor: &str, words: usize) {
+        lines.push(format!("let {tensor}_at = place(params.{tensor}, batch, key, head);"));
+        (0..words).for_each(|c| lines.push(format!("{to}_{c} = {tensor}_word({tensor}_at, {c}u);")));
+    }
+
+    /// Words of a tensor that rotates as keys do.
+    fn load_turned(&self, lines: &mut Vec<String>, to: &str, tensor: &str) {
+        if self.turning == Turning::Channels {
+            lines.push(format!("let {tensor}_at = place(params.{tensor}, batch, key, head);"));
+            let load = |c| format!("{to}_{c} = {tensor}_turned({tensor}_at, {c}u, position);");
+            return lines.extend((0..self.words).map(load));
+        }
+        self.load_words(lines, to, tensor, self.words);
+        let Turning::Lanes(lanes) = self.turning else { return };
+        for lane in 0..lanes.count {
+            let [a, b] = lanes.words(lane);
+            lines.push(format!("let {tensor}_{lane} = turned({lane}u, position, Two({to}_{a}, {to}_{b}));"));
+            lines.push(format!("{to}_{a} = {tensor}_{lane}.first;"));
+            lines.push(format!("{to}_{b} = {tensor}_{lane}.second;"));
         }
     }
 
@@ -203,12 +242,22 @@ mod tests {
 
     #[test]
     fn a_name_stands_for_one_text() {
-        let plain = Unrolled { fours: 2, words: 16, value_words: 16, gates: None, contextual_query: false };
+        let plain = Unrolled {
+            fours: 2,
+            words: 16,
+            value_words: 16,
+            gates: None,
+            contextual_query: false,
+            turning: Turning::No,
+        };
         let gates = [None, Some(GateKind::Logits), Some(GateKind::Keys), Some(GateKind::Values)];
         let mut variants: Vec<_> = gates.map(|gates| Unrolled { gates, ..plain }).into();
         variants.extend([1, 3].map(|fours| Unrolled { fours, ..plain }));
         variants.push(Unrolled { words: 4, ..plain });
         variants.push(Unrolled { gates: gates[1], contextual_query: true, ..plain });
+        let turning = [(0, 8, 8), (0, 8, 1), (8, 4, 1)];
+        let lanes = turning.map(|(first, count, distance)| Turning::Lanes(Lanes { first, count, distance }));
+        variants.extend(lanes.into_iter().chain([Turning::Channels]).map(|turning| Unrolled { turning, ..plain }));
         let names: std::collections::HashSet<_> = variants.iter().map(Unrolled::name).collect();
         let texts: std::collections::HashSet<_> = variants.iter().map(Unrolled::wgsl).collect();
         assert_eq!((names.len(), texts.len()), (variants.len(), variants.len()));
