@@ -27,7 +27,7 @@ impl Unrolled {
             (Some(gates), false) => format!(".{gates:?}"),
             (Some(gates), true) => format!(".{gates:?}.query"),
         };
-        format!("rows_{fours}x{words}x{value_words}{gates}").to_lowercase()
+        format!("rows_{fours}x{words}x{value_words}{gates}").to_ascii_lowercase()
     }
 
     /// Functions over variables `rows_F` (four queries), `q_F_C` (word C of four queries, as a matrix' columns),
