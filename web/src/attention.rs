@@ -7,31 +7,20 @@ use crate::options::Value;
 use crate::step::Step;
 use crate::tensor::Tensor;
 use js_sys::Promise;
-use phasor::attention::{Attention, ContextualPe, Fused, Gates, Schedule, Standing, Unfused};
+use phasor::attention::{Attention, ContextualPe, Fused, Gates, Schedule, Standing};
 use phasor::{ElementType, View};
 use wasm_bindgen::prelude::*;
 
 /// What attention reads and writes, what else can be said of it, and what of contextual position encoding.
 const ATTENTION: [&str; 15] = [
     "q", "k", "v", "output", "lse", "gateSum", "scale", "causal", "window", "standing", "keyRanges", "keep", "bias", "cope",
-    "form",
+    "schedule",
 ];
 const COPE: [&str; 6] = ["positionEmbeddings", "query", "gates", "gatesSeeBias", "gateSum", "biasScale"];
 
-/// How attention is computed: by itself in the form that suits, in one of them, or with all logits in memory.
-#[derive(Clone, Copy)]
-enum Form {
-    Fused(Option<Schedule>),
-    Unfused,
-}
-
-const FORMS: [(&str, Form); 5] = [
-    ("fused", Form::Fused(None)),
-    ("tiles", Form::Fused(Some(Schedule::Tiles))),
-    ("rows", Form::Fused(Some(Schedule::Rows))),
-    ("split", Form::Fused(Some(Schedule::Split))),
-    ("unfused", Form::Unfused),
-];
+/// The names of schedules.
+const SCHEDULES: [(&str, Schedule); 3] =
+    [("tiles", Schedule::Tiles), ("rows", Schedule::Rows), ("split", Schedule::Split)];
 
 /// Tensors named in an options object, each kept for as long as the step lives.
 struct Tensors {
@@ -97,38 +86,24 @@ fn prepare(device: &Device, options: &JsValue) -> Result<Ready> {
         }
     };
     tensors.used.push(output.clone());
-    let lse = tensors.optional(options.property("lse"))?;
-    let gate_sum = tensors.optional(options.property("gateSum"))?;
-    let form = options.property("form").given().map_or(Ok(Form::Fused(None)), |form| form.word(&FORMS))?;
-    // Scratch memory is ours, so that it is freed with the step and not when the garbage collector comes by.
-    let mut scratch = |elements: usize| -> Result<Option<View>> {
-        if elements == 0 {
-            return Ok(None);
-        }
-        let memory = Tensor::zeros(device, ElementType::F32, [1, 1, 1, elements])?;
-        tensors.used.push(memory.clone());
-        Ok(Some(memory.view().clone()))
-    };
-    macro_rules! prepared {
-        ($request:expr) => {{
-            let mut request = $request;
-            if let Some(lse) = &lse {
-                request = request.lse(lse);
-            }
-            if let Some(sum) = &gate_sum {
-                request = request.gate_sum(sum);
-            }
-            if let Some(memory) = scratch(request.scratch_elements(&device.gpu)?)? {
-                request = request.scratch(&memory);
-            }
-            request.prepare(&device.gpu)?
-        }};
+    let mut fused = Fused::new(&attention, output.view());
+    if let Some(schedule) = options.property("schedule").given() {
+        fused = fused.schedule(schedule.word(&SCHEDULES)?);
     }
-    let prepared = match form {
-        Form::Unfused => prepared!(Unfused::new(&attention, output.view())),
-        Form::Fused(None) => prepared!(Fused::new(&attention, output.view())),
-        Form::Fused(Some(schedule)) => prepared!(Fused::new(&attention, output.view()).schedule(schedule)),
-    };
+    if let Some(lse) = tensors.optional(options.property("lse"))? {
+        fused = fused.lse(&lse);
+    }
+    if let Some(sum) = tensors.optional(options.property("gateSum"))? {
+        fused = fused.gate_sum(&sum);
+    }
+    // Scratch memory is ours, so that it is freed with the step and not when the garbage collector comes by.
+    let scratch = fused.scratch_elements(&device.gpu)?;
+    if scratch > 0 {
+        let memory = Tensor::zeros(device, ElementType::F32, [1, 1, 1, scratch])?;
+        fused = fused.scratch(memory.view());
+        tensors.used.push(memory);
+    }
+    let prepared = fused.prepare(&device.gpu)?;
     Ok(Ready { step: Step::new(prepared, &tensors.used), output })
 }
 

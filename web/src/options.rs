@@ -85,11 +85,6 @@ impl Value {
         self.value.as_bool().ok_or_else(|| self.refuse("true or false"))
     }
 
-    /// Text.
-    pub fn text(&self) -> Result<String> {
-        self.value.as_string().ok_or_else(|| self.refuse("text"))
-    }
-
     /// One of some words, with what each stands for.
     pub fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T> {
         let word = self.value.as_string();

@@ -105,8 +105,8 @@ export interface AttentionOptions {
   bias?: Tensor;
   /** Contextual position encoding (Golovneva et al., 2024). */
   cope?: ContextualOptions;
-  /** How it is computed: `"fused"`, in memory linear in tokens, if left out; one of its schedules; or all logits in memory. */
-  form?: "fused" | "tiles" | "rows" | "split" | "unfused";
+  /** How the work is cut, instead of as the device suggests. */
+  schedule?: "tiles" | "rows" | "split";
 }
 
 export interface ContextualOptions {

@@ -7,8 +7,9 @@ export async function safetensors(name) {
   const length = Number(new DataView(bytes).getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 8, length)));
   const tensors = {};
-  for (const [key, { dtype, shape, data_offsets: [start, end] }] of Object.entries(header)) {
+  for (const [key, { dtype, shape, data_offsets }] of Object.entries(header)) {
     if (dtype !== "F32") continue;
+    const [start, end] = data_offsets;
     tensors[key] = { shape, values: new Float32Array(bytes.slice(8 + length + start, 8 + length + end)) };
   }
   return tensors;
