@@ -1,0 +1,33 @@
+#!/usr/bin/env node
+// Puts the page together: its own files as they are, the chart library as one file, the two WebAssembly modules, the data.
+//
+//   node build.mjs PACKAGE MEASURE OUT
+//
+// PACKAGE and MEASURE are the folders that wasm-bindgen has written. What is in OUT afterwards is served as it is.
+import fs from "node:fs";
+import path from "node:path";
+import { build } from "esbuild";
+
+const here = import.meta.dirname;
+const [pkg, measure, out] = process.argv.slice(2);
+if (!out) {
+  console.error("usage: build.mjs PACKAGE MEASURE OUT");
+  process.exit(1);
+}
+/** What of a folder is served: neither the build nor the types. */
+const served = (file) => /\.(html|css|js|json|svg|wasm)$/.test(file);
+const copy = (from, to) => {
+  fs.mkdirSync(to, { recursive: true });
+  for (const file of fs.readdirSync(from).filter(served)) fs.copyFileSync(path.join(from, file), path.join(to, file));
+};
+
+fs.rmSync(out, { recursive: true, force: true });
+copy(here, out);
+copy(pkg, path.join(out, "pkg"));
+copy(measure, path.join(out, "measure"));
+fs.mkdirSync(path.join(out, "data"));
+fs.copyFileSync(path.join(here, "../../tests/data/smollm2.safetensors"), path.join(out, "data/smollm2.safetensors"));
+await build({
+  entryPoints: [path.join(here, "vendor/plot.js")], outfile: path.join(out, "vendor/plot.js"),
+  bundle: true, format: "esm", minify: true, legalComments: "inline", logLevel: "warning",
+});
