@@ -6,9 +6,10 @@
 // PACKAGE and MEASURE are the folders that wasm-bindgen has written. What is in OUT afterwards is served as it is.
 import fs from "node:fs";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const here = import.meta.dirname;
+const here = path.dirname(fileURLToPath(import.meta.url));
 const [pkg, measure, out] = process.argv.slice(2);
 if (!out) {
   console.error("usage: build.mjs PACKAGE MEASURE OUT");

@@ -78,7 +78,7 @@ impl Gpu {
         &self,
         #[wasm_bindgen(unchecked_param_type = "Float32Array")] values: &JsValue,
         #[wasm_bindgen(unchecked_param_type = "Shape")] shape: &JsValue,
-        #[wasm_bindgen(unchecked_param_type = "FloatType | undefined")] element: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "FloatType")] element: &JsValue,
     ) -> Promise {
         let read = || Ok((Value::argument("shape", shape).counts()?, element_or_f32(element)?));
         let (shape, element) = match read() {
@@ -96,7 +96,7 @@ impl Gpu {
     pub fn zeros(
         &self,
         #[wasm_bindgen(unchecked_param_type = "Shape")] shape: &JsValue,
-        #[wasm_bindgen(unchecked_param_type = "ElementType | undefined")] element: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "ElementType")] element: &JsValue,
     ) -> Promise {
         let read = || Ok((Value::argument("shape", shape).counts()?, element_or_f32(element)?));
         let (shape, element) = match read() {
@@ -140,7 +140,7 @@ impl Gpu {
         &self,
         #[wasm_bindgen(unchecked_param_type = "GPUBuffer")] buffer: &JsValue,
         #[wasm_bindgen(unchecked_param_type = "Shape")] shape: &JsValue,
-        #[wasm_bindgen(unchecked_param_type = "WrapOptions | undefined")] options: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "WrapOptions")] options: &JsValue,
     ) -> Result<Tensor> {
         let options = Value::options("options", options, &["element", "offset", "strides"])?;
         let number = |property: &str| Reflect::get(buffer, &property.into()).ok().and_then(|number| number.as_f64());

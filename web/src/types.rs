@@ -4,8 +4,6 @@ use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-/// <reference types="@webgpu/types" />
-
 /** `[batch, tokens, heads, channels]`. */
 export type Shape = [number, number, number, number] | Uint32Array;
 /** How queries, keys and values may be stored. Arithmetic is f32 whatever the storage. */

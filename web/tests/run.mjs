@@ -10,8 +10,9 @@ import http from "node:http";
 import os from "node:os";
 import path from "node:path";
 import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
 
-const here = import.meta.dirname;
+const here = path.dirname(fileURLToPath(import.meta.url));
 /** What the server shows, by the first part of the path. */
 const ROOTS = {
   pkg: path.join(here, "../pkg"),

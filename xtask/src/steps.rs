@@ -3,6 +3,7 @@
 use crate::command::Command;
 use crate::need::Need;
 use crate::vulkan;
+use crate::web;
 
 /// One named check: commands that must all succeed.
 pub struct Step {
@@ -16,6 +17,8 @@ pub struct Step {
     pub device: Device,
     /// Where it can run.
     pub place: Place,
+    /// Whether its commands work on the package for JavaScript, which is built first.
+    builds_web: bool,
     commands: Vec<Command>,
 }
 
@@ -75,6 +78,21 @@ pub fn all() -> Vec<Step> {
         step("verify-swiftshader", "`phasor verify` on SwiftShader")
             .on(Device::SwiftShader)
             .runs("cargo run --release -p phasor-demo -- verify"),
+        step("web", "the package for JavaScript builds, is small enough, and its types hold")
+            .needs(&web::NEEDS)
+            .builds_web()
+            .runs("node web/node_modules/typescript/bin/tsc -p web/examples/typescript"),
+        step("browser-chromium", "the package's tests in Chromium, on SwiftShader")
+            .needs(&[Need::Chromium])
+            .needs(&web::NEEDS)
+            .builds_web()
+            .runs("node web/tests/run.mjs chromium"),
+        step("browser-firefox", "the package's tests in Firefox, on lavapipe")
+            .needs(&[Need::Firefox])
+            .needs(&web::NEEDS)
+            .on(Device::Lavapipe)
+            .builds_web()
+            .runs("node web/tests/run.mjs firefox"),
         step("verify-gpu", "`phasor verify` on this machine's own GPU, where there is one")
             .only(Place::LinuxWithGpu)
             .runs("cargo run --release -p phasor-demo -- verify"),
@@ -91,7 +109,15 @@ pub fn needs(steps: &[Step]) -> Vec<Need> {
 }
 
 fn step(name: &'static str, about: &'static str) -> Step {
-    Step { name, about, needs: Vec::new(), device: Device::Any, place: Place::Anywhere, commands: Vec::new() }
+    Step {
+        name,
+        about,
+        needs: Vec::new(),
+        device: Device::Any,
+        place: Place::Anywhere,
+        builds_web: false,
+        commands: Vec::new(),
+    }
 }
 
 impl Step {
@@ -111,6 +137,11 @@ impl Step {
 
     fn only(mut self, place: Place) -> Self {
         self.place = place;
+        self
+    }
+
+    fn builds_web(mut self) -> Self {
+        self.builds_web = true;
         self
     }
 
@@ -138,6 +169,11 @@ impl Step {
 
     /// Its commands, with the variables by which they see the step's device and no other.
     pub fn commands(&self) -> Result<Vec<Command>, String> {
+        let build = if self.builds_web { web::commands()? } else { Vec::new() };
+        Ok(build.into_iter().chain(self.own_commands()?).collect())
+    }
+
+    fn own_commands(&self) -> Result<Vec<Command>, String> {
         let manifest = match self.device {
             Device::Any => return Ok(self.commands.clone()),
             // Without Vulkan drivers there are none to choose from.

@@ -1,7 +1,7 @@
 // Runs every test of every file and posts what came of it.
 import init from "/pkg/phasor.js";
 
-const FILES = ["config.mjs", "reference.mjs", "rotation.mjs", "attention.mjs", "errors.mjs", "lifetimes.mjs"];
+const FILES = ["config.mjs", "reference.mjs", "rotation.mjs", "attention.mjs", "errors.mjs", "lifetimes.mjs", "plain_wgsl.mjs"];
 
 const tests = [];
 const stray = [];

@@ -1,0 +1,68 @@
+#!/usr/bin/env node
+// Makes pkg/ of what wasm-bindgen wrote: a smaller module, a trap that is an Error, JavaScript without what only people
+// read. Prints the size of the download and fails if it is too large.
+//
+//   node finish.mjs FROM
+import { transform } from "esbuild";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+
+/** What the download may be at most: JavaScript and WASM together, gzipped, in bytes. */
+const MOST = 190_000;
+
+/** WebAssembly that every browser with WebGPU has. */
+const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
+
+/** A trap is a mistake of ours, and of all that it left half done nothing may be called again. */
+const GUARD = `
+function guarded(exports) {
+  let broken;
+  const guard = (call) => (...args) => {
+    if (broken) throw broken;
+    try {
+      return call(...args);
+    } catch (error) {
+      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+      broken = Object.assign(new Error("a mistake in phasor, please report it: " + error.message, { cause: error }), { name: "PhasorError", code: "Panic" });
+      throw broken;
+    }
+  };
+  return Object.fromEntries(Object.entries(exports).map(([name, value]) => [name, typeof value === "function" ? guard(value) : value]));
+}
+`;
+
+const from = process.argv[2];
+const to = path.join(here, "pkg");
+fs.rmSync(to, { recursive: true, force: true });
+fs.mkdirSync(to);
+
+const optimizer = path.join(here, "node_modules/binaryen/bin/wasm-opt");
+const optimized = spawnSync(process.execPath, [optimizer, "-Oz", "--converge", "--traps-never-happen", "--strip-producers",
+  "--strip-target-features", ...FEATURES.map((feature) => `--enable-${feature}`),
+  path.join(from, "phasor_bg.wasm"), "-o", path.join(to, "phasor_bg.wasm")], { stdio: "inherit" });
+if (optimized.status !== 0) process.exit(1);
+
+const written = fs.readFileSync(path.join(from, "phasor.js"), "utf8");
+const finished = written.replace("wasm = instance.exports;", "wasm = guarded(instance.exports);");
+if (finished === written) throw new Error("wasm-bindgen takes the module's exports elsewhere than it did");
+const { code } = await transform(finished + GUARD, { format: "esm", minify: true, target: "es2022" });
+fs.writeFileSync(path.join(to, "phasor.js"), code);
+fs.copyFileSync(path.join(from, "phasor.d.ts"), path.join(to, "phasor.d.ts"));
+
+const sizes = ["phasor.js", "phasor_bg.wasm"].map((name) => {
+  const bytes = fs.readFileSync(path.join(to, name));
+  const gzipped = gzipSync(bytes, { level: 9 }).length;
+  console.log(`${name.padEnd(16)} ${String(bytes.length).padStart(8)} bytes, ${String(gzipped).padStart(7)} gzipped`);
+  return gzipped;
+});
+const total = sizes[0] + sizes[1];
+console.log(`the download is  ${String(total).padStart(8)} bytes gzipped, of at most ${MOST}`);
+if (total > MOST) {
+  console.error("the download is too large");
+  process.exit(1);
+}
