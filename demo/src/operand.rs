@@ -37,50 +37,79 @@ impl Order {
 
 /// A tensor and its layout.
 pub struct Operand {
-    pub name: &'static str,
+    pub name: String,
     pub tensor: Floats,
     pub layout: Layout,
 }
 
 impl Operand {
     /// The tensor of this name, which must be there and have four axes.
-    pub fn read(file: &File, name: &'static str, order: Order) -> Result<Self, Failure> {
+    pub fn read(file: &File, name: &str, order: Order) -> Result<Self, Failure> {
         Self::of(file, name, file.floats(name)?, order)
     }
 
     /// The tensor of this name, if it is there.
-    pub fn read_if_any(file: &File, name: &'static str, order: Order) -> Result<Option<Self>, Failure> {
+    pub fn read_if_any(file: &File, name: &str, order: Order) -> Result<Option<Self>, Failure> {
         file.floats_if_any(name)?.map(|tensor| Self::of(file, name, tensor, order)).transpose()
     }
 
-    fn of(file: &File, name: &'static str, tensor: Floats, order: Order) -> Result<Self, Failure> {
+    fn of(file: &File, name: &str, tensor: Floats, order: Order) -> Result<Self, Failure> {
         let Ok(shape) = <[usize; 4]>::try_from(tensor.shape.as_slice()) else {
             return Err(file.wrong(name, &format!("{:?}", tensor.shape), &format!("four axes, {}", order.axes())));
         };
-        Ok(Self { name, layout: order.layout(shape)?, tensor })
+        Ok(Self { name: name.to_owned(), layout: order.layout(shape)?, tensor })
     }
 
-    /// `position_embeddings`, if they are there: `[channels, positions]`, or `[heads, channels, positions]`.
-    pub fn position_embeddings(file: &File) -> Result<Option<Self>, Failure> {
-        const NAME: &str = "position_embeddings";
-        let Some(tensor) = file.floats_if_any(NAME)? else { return Ok(None) };
+    /// Position embeddings, if they are there: `[channels, positions]`, or `[heads, channels, positions]`.
+    pub fn position_embeddings(file: &File, name: &str) -> Result<Option<Self>, Failure> {
+        let Some(tensor) = file.floats_if_any(name)? else { return Ok(None) };
         let [heads, channels, positions] = match *tensor.shape.as_slice() {
             [channels, positions] => [1, channels, positions],
             [heads, channels, positions] => [heads, channels, positions],
             _ => {
                 let was = format!("{:?}", tensor.shape);
-                return Err(file.wrong(NAME, &was, "[channels, positions] or [heads, channels, positions]"));
+                return Err(file.wrong(name, &was, "[channels, positions] or [heads, channels, positions]"));
             }
         };
         let layout = Order::Bhtd.layout([1, heads, channels, positions])?;
-        Ok(Some(Self { name: NAME, tensor, layout }))
+        Ok(Some(Self { name: name.to_owned(), tensor, layout }))
+    }
+
+    /// A matrix `[rows, columns]`, or a vector, as a row of one: what linear layers have.
+    pub fn matrix(file: &File, name: &str) -> Result<Self, Failure> {
+        Self::flat(file, name, "[rows, columns] or [columns]", |shape| match *shape {
+            [columns] => Some([1, 1, 1, columns]),
+            [rows, columns] => Some([1, rows, 1, columns]),
+            _ => None,
+        })
+    }
+
+    /// Tokens of one head, `[batch, tokens, channels]`.
+    pub fn sequence(file: &File, name: &str) -> Result<Self, Failure> {
+        Self::flat(file, name, "[batch, tokens, channels]", |shape| match *shape {
+            [batch, tokens, channels] => Some([batch, tokens, 1, channels]),
+            _ => None,
+        })
+    }
+
+    fn flat(
+        file: &File,
+        name: &str,
+        may_be: &str,
+        shape: impl Fn(&[usize]) -> Option<[usize; 4]>,
+    ) -> Result<Self, Failure> {
+        let tensor = file.floats(name)?;
+        match shape(&tensor.shape) {
+            Some(shape) => Ok(Self { name: name.to_owned(), layout: Layout::contiguous(shape)?, tensor }),
+            None => Err(file.wrong(name, &format!("{:?}", tensor.shape), may_be)),
+        }
     }
 
     /// The same numbers in f32, infinities as its largest.
     pub fn finite(&self) -> Self {
         let finite = self.tensor.values().into_iter().map(|x| f64::from(x.clamp(f32::MIN, f32::MAX)));
         let tensor = Floats::new(Dtype::F32, self.tensor.shape.clone(), finite);
-        Self { name: self.name, tensor, layout: self.layout }
+        Self { name: self.name.clone(), tensor, layout: self.layout }
     }
 
     /// In float64, for the reference.

@@ -61,6 +61,11 @@ impl File {
         self.find(&self.parse()?, name)
     }
 
+    /// The names of all tensors.
+    pub fn names(&self) -> Result<Vec<String>, Failure> {
+        Ok(self.parse()?.names().into_iter().map(ToString::to_string).collect())
+    }
+
     fn find(&self, tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Floats>, Failure> {
         let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
         if !matches!(tensor.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16) {

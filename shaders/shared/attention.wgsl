@@ -61,6 +61,12 @@ fn key_head(head: u32) -> u32 {
     return (params.first_head + head) / params.group;
 }
 
+// 0 for what is no finite number. By its bits: compilers may take it for granted that there is no such thing.
+fn finite(x: vec4<f32>) -> vec4<f32> {
+    let exponents = bitcast<vec4<u32>>(x) & vec4(0x7f800000u);
+    return select(x, vec4(0.0), exponents == vec4(0x7f800000u));
+}
+
 // Two words of four channels of a key's head.
 struct Two {
     first: vec4<f32>,

@@ -10,8 +10,13 @@ mod mask;
 #[cfg(feature = "gpu")]
 mod merge;
 #[cfg(feature = "gpu")]
+mod module;
+#[cfg(feature = "gpu")]
 mod operation;
+#[cfg(feature = "gpu")]
+mod projection;
 mod rotation;
+mod self_attention;
 mod settings;
 #[cfg(feature = "gpu")]
 mod unfused;
@@ -21,7 +26,12 @@ pub use fused::{Fused, Schedule};
 pub use mask::{Mask, Standing};
 #[cfg(feature = "gpu")]
 pub use merge::Merge;
+#[cfg(feature = "gpu")]
+pub use module::{Module, ModuleScratch};
+#[cfg(feature = "gpu")]
+pub use projection::{Projection, ProjectionSchedule};
 pub use rotation::Rotation;
+pub use self_attention::{Linear, SelfAttention, SelfAttentionWeights};
 pub use settings::{Attention, ContextualPe, Gates};
 #[cfg(feature = "gpu")]
 pub use unfused::Unfused;

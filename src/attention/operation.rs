@@ -53,7 +53,8 @@ impl Operation {
         self.read().into_iter().chain(self.written()).collect()
     }
 
-    fn read(&self) -> Vec<(Tensor, &'static str, &View)> {
+    /// Those that are read.
+    pub(super) fn read(&self) -> Vec<(Tensor, &'static str, &View)> {
         let Attention { q, k, v, keep, bias, key_ranges, cope, .. } = &self.attention;
         let mut read = vec![(Tensor::Query, "q", q), (Tensor::Keys, "k", k), (Tensor::Values, "v", v)];
         read.extend(keep.iter().map(|view| (Tensor::Keep, "keep", view)));

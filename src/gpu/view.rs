@@ -41,6 +41,11 @@ impl View {
         Ok(Self { buffer: buffer.clone(), element, layout })
     }
 
+    /// An f32 tensor of this layout that lies nowhere yet, to plan with. Never to be bound: it names this one's buffer.
+    pub(crate) fn planned(&self, layout: Layout) -> Self {
+        Self { element: ElementType::F32, layout, ..self.clone() }
+    }
+
     /// Some of the heads of this tensor, in the same buffer.
     ///
     /// # Errors

@@ -57,8 +57,8 @@ pub(crate) struct Job {
 /// What makes one variant differ from another.
 #[derive(Debug, Clone, Copy)]
 struct Variant {
-    q: ElementType,
-    k: ElementType,
+    q: (ElementType, Access),
+    k: (ElementType, Access),
     keep: bool,
     bias: Option<ElementType>,
     bias_hides_only: bool,
@@ -72,7 +72,10 @@ impl Variant {
         let bias = choose(self.bias.is_some(), modules::BIAS_BUFFER, modules::BIAS_NONE);
         let key_range = choose(self.key_ranges, modules::KEY_RANGE_BUFFER, modules::KEY_RANGE_NONE);
         let read = |index, name| Binding { index, name, access: Access::Read };
-        let (q_binding, k_binding, bias_binding) = (read(1, "q"), read(2, "k"), read(5, "bias"));
+        let (q, k) = (self.q.0, self.k.0);
+        let q_binding = Binding { access: self.q.1, ..read(1, "q") };
+        let k_binding = Binding { access: self.k.1, ..read(2, "k") };
+        let bias_binding = read(5, "bias");
         let optional = [
             (self.keep, read(4, "keep")),
             (self.bias.is_some(), bias_binding),
@@ -85,10 +88,10 @@ impl Variant {
             Binding { index: 3, name: "logits", access: Access::ReadWrite },
         ];
         let mut text = vec![modules::LANE1.wgsl, modules::PLACE.wgsl, modules::FOUR_TOKENS.wgsl, modules::MASKED.wgsl];
-        let elements = [self.q, self.k].into_iter().chain(self.bias);
+        let elements = [q, k].into_iter().chain(self.bias);
         text.extend(words::halves(Lane::One, elements).map(|halves| halves.wgsl));
-        let mut data = words::readable(q_binding, self.q, "(B, T, H, D)");
-        data += &words::readable(k_binding, self.k, "(B, S, Hk, D)");
+        let mut data = words::readable(q_binding, q, "(B, T, H, D)");
+        data += &words::readable(k_binding, k, "(B, S, Hk, D)");
         if let Some(element) = self.bias {
             data += &words::readable(bias_binding, element, "(B or 1, T or 1, H or 1, S)");
         }
@@ -96,9 +99,10 @@ impl Variant {
         let bias_element = self.bias.map_or("none", ElementType::name);
         Shader {
             name: format!(
-                "{}.{}_{}_{bias_element}.{}.{}.{}",
-                KERNEL.name, self.q, self.k, keep.name, bias.name, key_range.name
-            ),
+                "{}.{q}_{:?}_{k}_{:?}_{bias_element}.{}.{}.{}",
+                KERNEL.name, self.q.1, self.k.1, keep.name, bias.name, key_range.name
+            )
+            .to_lowercase(),
             wgsl: Shader::compose(&text),
             constants: vec![
                 ("WG_SIZE", WORKGROUP.into()),
@@ -113,16 +117,26 @@ impl Variant {
     }
 }
 
-/// Every text whose tensors are stored alike, with what needs all of its branches.
+/// Every text whose tensors are stored alike, with what needs all of its branches, and those of queries and keys in scratch
+/// memory.
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
-    let of = |element| {
+    let of = |(element, access)| {
         (0..8).map(move |bits| {
             let on = |bit: u32| bits >> bit & 1 == 1;
             let bias = on(1).then_some(element);
-            Variant { q: element, k: element, keep: on(0), bias, bias_hides_only: on(1), key_ranges: on(2) }.shader()
+            Variant {
+                q: (element, access),
+                k: (element, access),
+                keep: on(0),
+                bias,
+                bias_hides_only: on(1),
+                key_ranges: on(2),
+            }
+            .shader()
         })
     };
-    ElementType::FLOATS.into_iter().flat_map(of)
+    let scratch = (ElementType::F32, Access::ReadWrite);
+    ElementType::FLOATS.map(|element| (element, Access::Read)).into_iter().chain([scratch]).flat_map(of)
 }
 
 impl Job {
@@ -130,8 +144,8 @@ impl Job {
         let [batch, tokens, heads, channels] = self.q.layout.shape();
         let keys = self.k.layout.shape()[1];
         let variant = Variant {
-            q: self.q.element,
-            k: self.k.element,
+            q: (self.q.element, self.q.read_access()),
+            k: (self.k.element, self.k.read_access()),
             keep: self.keep.is_some(),
             bias: self.bias.map(|bias| bias.element),
             bias_hides_only: self.bias_hides_only,

@@ -20,16 +20,18 @@ struct Numbers {
 }
 
 /// Queries and position embeddings of these elements.
-fn shader(query: ElementType, embeddings: ElementType) -> Shader {
-    let read = |index, name| Binding { index, name, access: Access::Read };
-    let bindings = [read(1, "query"), read(2, "position_embeddings")];
+fn shader(query: ElementType, query_access: Access, embeddings: ElementType) -> Shader {
+    let bindings = [
+        Binding { index: 1, name: "query", access: query_access },
+        Binding { index: 2, name: "position_embeddings", access: Access::Read },
+    ];
     let mut text = vec![modules::LANE1.wgsl, modules::PLACE.wgsl, modules::FOUR_TOKENS.wgsl];
     text.extend(words::halves(Lane::One, [query, embeddings]).map(|halves| halves.wgsl));
     let data = words::readable(bindings[0], query, "(B, T, H, D)")
         + &words::readable(bindings[1], embeddings, "(D, 1 or H, N)");
     text.extend([&data, KERNEL.wgsl]);
     Shader {
-        name: format!("{}.{query}_{embeddings}", KERNEL.name),
+        name: format!("{}.{query}_{query_access:?}_{embeddings}", KERNEL.name).to_lowercase(),
         wgsl: Shader::compose(&text),
         constants: vec![("WG_SIZE", WORKGROUP.into())],
         bindings: vec![
@@ -42,9 +44,11 @@ fn shader(query: ElementType, embeddings: ElementType) -> Shader {
     }
 }
 
-/// Every text whose tensors are stored alike.
+/// Every text whose tensors are stored alike, and one for queries in scratch memory.
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
-    ElementType::FLOATS.into_iter().map(|element| shader(element, element))
+    let scratch = (ElementType::F32, Access::ReadWrite);
+    let queries = ElementType::FLOATS.map(|element| (element, Access::Read)).into_iter().chain([scratch]);
+    queries.map(|(element, access)| shader(element, access, element))
 }
 
 /// `z = query · E`: queries `[batch, tokens, heads, channels]`, position embeddings `[1, channels, 1 or heads,
@@ -55,7 +59,7 @@ pub(crate) fn step(query: Operand, position_embeddings: Operand, z: Operand) -> 
     let numbers =
         Numbers { tokens: tokens as u32, heads: heads as u32, channels: channels as u32, positions: positions as u32 };
     Step {
-        shader: shader(query.element, position_embeddings.element),
+        shader: shader(query.element, query.read_access(), position_embeddings.element),
         operands: vec![(1, Some(query)), (2, Some(position_embeddings)), (3, Some(z))],
         word: 1,
         numbers: bytemuck::bytes_of(&numbers).to_vec(),

@@ -186,15 +186,19 @@ impl Options {
         choose(self.lse, modules::LSE_BUFFER, modules::LSE_NONE)
     }
 
-    /// Where keys are loaded, and how.
-    fn of_rotation(self) -> &'static [Module] {
+    /// How keys rotate where they are loaded, and what stands for it in a variant's name.
+    fn of_rotation(self) -> (&'static [Module], Option<&'static str>) {
         use modules::{PAIRS, PAIRS_HALF_SPLIT, PAIRS_INTERLEAVED, TURN};
         use modules::{ROTATION, ROTATION_CHANNELS, ROTATION_LANES, ROTATION_NONE, ROTATION_WORDS};
         match (self.rotation, self.elements.lane()) {
-            (None, _) => &[ROTATION_NONE],
-            (Some(_), Lane::One) => &[TURN, ROTATION, ROTATION_CHANNELS, ROTATION_WORDS],
-            (Some(Pairing::HalfSplit), Lane::Four) => &[TURN, PAIRS, PAIRS_HALF_SPLIT, ROTATION, ROTATION_LANES],
-            (Some(Pairing::Interleaved), Lane::Four) => &[TURN, PAIRS, PAIRS_INTERLEAVED, ROTATION, ROTATION_LANES],
+            (None, _) => (&[ROTATION_NONE], None),
+            (Some(_), Lane::One) => (&[TURN, ROTATION, ROTATION_CHANNELS, ROTATION_WORDS], Some("rotated")),
+            (Some(Pairing::HalfSplit), Lane::Four) => {
+                (&[TURN, PAIRS, PAIRS_HALF_SPLIT, ROTATION, ROTATION_LANES], Some("rotated_half_split"))
+            }
+            (Some(Pairing::Interleaved), Lane::Four) => {
+                (&[TURN, PAIRS, PAIRS_INTERLEAVED, ROTATION, ROTATION_LANES], Some("rotated_interleaved"))
+            }
         }
     }
 
@@ -289,9 +293,14 @@ pub(crate) struct Composition<'a> {
 impl Composition<'_> {
     pub(crate) fn shader(self) -> Shader {
         let used = BINDINGS.into_iter().filter(|binding| self.names.contains(&(binding.name, true)));
+        // Rotated queries lie in the scratch buffer, all of which is writable.
+        let used = used.map(|binding| match (binding.name, self.options.rotation) {
+            ("q", Some(_)) => Binding { access: Access::ReadWrite, ..binding },
+            _ => binding,
+        });
         let bindings: Vec<_> =
             [Binding { index: 0, name: "params", access: Access::Uniform }].into_iter().chain(used).collect();
-        let rotation = self.options.of_rotation();
+        let (rotation, rotation_name) = self.options.of_rotation();
         let (data, data_name) = self.options.elements.text(&bindings, self.options.rotation.is_some());
         let shared = [modules::PLACE, modules::MASKED, modules::COUNT, modules::ATTENTION];
         let modules = shared.iter().chain(rotation).chain(self.chosen).chain([&self.kernel]);
@@ -302,7 +311,7 @@ impl Composition<'_> {
             names.push(name);
             texts.push(text);
         }
-        names.extend(rotation.iter().chain(self.chosen).map(|module| module.name));
+        names.extend(rotation_name.into_iter().chain(self.chosen.iter().map(|module| module.name)));
         Shader {
             name: names.join("."),
             wgsl: Shader::compose(&texts),
@@ -344,7 +353,7 @@ impl Elements {
             let Some(element) = element else { continue };
             used.push(element);
             declarations += &match binding.name {
-                "embeddings" | "bias" => numbers(binding, element, lane, shape),
+                "embeddings" | "bias" => words::numbers(binding, element, lane, shape),
                 "out" => {
                     words::declare(binding, element, lane, shape)
                         + &words::store("out", Some((binding, element)), lane)
@@ -365,15 +374,18 @@ impl Elements {
     }
 }
 
-/// `fn NAME_word(ix: u32, word: u32) -> vec4<f32>`: four channels of the head at `ix`.
+/// `fn NAME_word(ix: u32, word: u32) -> vec4<f32>`: four channels of the head at `ix`. Values are finite numbers: where
+/// nobody sees them they may be anything, and not even a weight of 0 makes 0 of that.
 fn load_word(name: &str, lane: Lane) -> String {
     let channels = if name == "v" { "value_channels" } else { "channels" };
     let body = match lane {
+        Lane::Four if name == "v" => "return finite(load_v(ix + word));".into(),
         Lane::Four => format!("return load_{name}(ix + word);"),
         Lane::One => {
             let loads = ["x", "y", "z", "w"].map(|i| format!("load_{name}(at.{i})")).join(", ");
             let four = match name {
                 "q" | "query" => format!("within(word, vec4({loads}))"),
+                "v" => format!("finite(vec4({loads}))"),
                 _ => format!("vec4({loads})"),
             };
             format!("let at = places(ix, word, params.{channels}, params.{name}.channel);\n    return {four};")
@@ -450,20 +462,6 @@ fn store_word(lane: Lane) -> &'static str {
 "
         }
     }
-}
-
-/// A binding of single numbers and `fn load_NAME(ix: u32) -> f32`, whatever a lane is.
-fn numbers(binding: Binding, element: ElementType, lane: Lane, shape: &str) -> String {
-    let Binding { index, name, .. } = binding;
-    let (word, body) = match (element.bytes(), lane) {
-        (2, Lane::Four) => ("u32", format!("{element}_to_f32(vec2({name}[ix / 2u], 0u))[ix % 2u]")),
-        (2, Lane::One) => ("u32", format!("{element}_to_f32(({name}[ix / 2u] >> (16u * (ix % 2u))) & 0xffffu)")),
-        _ => ("f32", format!("{name}[ix]")),
-    };
-    format!(
-        "@group(0) @binding({index}) var<storage, read> {name}: array<{word}>; // {shape}, {element}\n\
-         fn load_{name}(ix: u32) -> f32 {{\n    return {body};\n}}\n"
-    )
 }
 
 impl Job {

@@ -15,6 +15,7 @@ pub(crate) mod grid;
 pub(crate) mod modules;
 pub(crate) mod place;
 pub(crate) mod plan;
+pub(crate) mod projection;
 pub(crate) mod region;
 pub(crate) mod rope_rotate;
 pub(crate) mod rope_table;
@@ -43,5 +44,6 @@ pub(crate) fn all() -> Vec<Shader> {
         .chain(attention_scores::all())
         .chain(softmax::all())
         .chain(attention_values::all())
+        .chain(projection::all())
         .collect()
 }

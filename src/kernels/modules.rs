@@ -92,6 +92,11 @@ shared! {
     ROTATION_LANES = "rotation_lanes";
     ROTATION_NONE = "rotation_none";
     ROTATION_WORDS = "rotation_words";
+    PROJECTION = "projection";
+    PROJECTION_BIAS = "projection_bias";
+    PROJECTION_LANE1 = "projection_lane1";
+    PROJECTION_LANE4 = "projection_lane4";
+    PROJECTION_NO_BIAS = "projection_no_bias";
     ROWS_BUFFER = "rows_buffer";
     ROWS_CONTEXTUAL = "rows_contextual";
     ROWS_NONE = "rows_none";

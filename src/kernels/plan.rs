@@ -80,6 +80,11 @@ impl Plan {
         Ok(Self { steps, scratch_end, limits })
     }
 
+    /// Steps that keep to the limits and take no scratch memory.
+    pub(crate) fn without_scratch(steps: Vec<Step>, limits: Limits) -> Self {
+        Self { steps, scratch_end: 0, limits }
+    }
+
     /// How many elements of scratch memory are enough, wherever in its buffer they begin. Of a plan from element 0 on.
     pub(crate) fn scratch_elements(&self) -> usize {
         self.scratch_end + alignment(self.limits) - 1
@@ -87,19 +92,7 @@ impl Plan {
 
     /// Refuses scratch memory that does not hold this plan, which was made for its offset.
     pub(crate) fn expect_scratch(&self, scratch: &View) -> Result<()> {
-        scratch.expect_element("scratch", ElementType::F32)?;
-        scratch.expect_written("scratch")?;
-        let layout = scratch.layout();
-        let [b, t, h, elements] = layout.shape();
-        let gapless = [b, t, h] == [1; 3] && (layout.strides()[3] == 1 || elements <= 1);
-        if gapless && layout.offset() + elements >= self.scratch_end {
-            return Ok(());
-        }
-        Err(Error::Tensor {
-            argument: "scratch".into(),
-            was: format!("{layout:?}"),
-            may_be: format!("[1, 1, 1, at least {}] without gaps", self.scratch_end - layout.offset()),
-        })
+        expect_scratch("scratch", scratch, self.scratch_end)
     }
 
     /// Scratch memory for this plan, which was made from element 0 on.
@@ -118,6 +111,23 @@ impl Plan {
             Ok(done.then(Prepared::new(gpu, &step.shader, &[step.dispatch(self.limits, buffer)])?))
         })
     }
+}
+
+/// Refuses scratch memory that does not reach to this element of its buffer.
+pub(crate) fn expect_scratch(argument: &str, scratch: &View, end: usize) -> Result<()> {
+    scratch.expect_element(argument, ElementType::F32)?;
+    scratch.expect_written(argument)?;
+    let layout = scratch.layout();
+    let [b, t, h, elements] = layout.shape();
+    let gapless = [b, t, h] == [1; 3] && (layout.strides()[3] == 1 || elements <= 1);
+    if gapless && layout.offset() + elements >= end {
+        return Ok(());
+    }
+    Err(Error::Tensor {
+        argument: argument.into(),
+        was: format!("{layout:?}"),
+        may_be: format!("[1, 1, 1, at least {}] without gaps", end - layout.offset()),
+    })
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use super::grid::Limits;
 use super::place::Place;
-use crate::gpu::{Dispatch, Shader, Slot, View};
+use crate::gpu::{Access, Dispatch, Shader, Slot, View};
 use crate::{ElementType, Error, Layout, Result};
 
-/// The tensors of contextual encoding and of attention.
+/// The tensors of contextual encoding, of attention and of its projections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tensor {
     Query,
@@ -24,6 +24,9 @@ pub(crate) enum Tensor {
     Lse,
     Part,
     PartLse,
+    Inputs,
+    Weight,
+    WeightBias,
     /// Queries or keys in the scratch buffer, turned.
     Turned,
     /// Whatever else lies in the scratch buffer.
@@ -102,16 +105,24 @@ impl Operand {
     pub(crate) fn of(tensor: Tensor, view: &View, part: impl Fn(Layout) -> Result<Layout>) -> Result<Self> {
         Ok(Self { tensor, layout: part(view.layout())?, element: view.element() })
     }
+
+    /// How a kernel that only reads this declares it: what lies in the scratch buffer is writable, as all else there is.
+    pub(crate) fn read_access(&self) -> Access {
+        match self.tensor {
+            Tensor::Turned | Tensor::Scratch => Access::ReadWrite,
+            _ => Access::Read,
+        }
+    }
 }
 
 impl Tensor {
     /// Whether kernels may take several of its channels at a time.
     fn is_of_words(self) -> bool {
-        use Tensor::{ContextualQuery, GateKeys, Keys, Output, Query, Turned, Values};
-        matches!(self, Query | Keys | Values | ContextualQuery | GateKeys | Output | Turned)
+        use Tensor::{ContextualQuery, GateKeys, Inputs, Keys, Output, Query, Turned, Values, Weight};
+        matches!(self, Query | Keys | Values | ContextualQuery | GateKeys | Output | Turned | Inputs | Weight)
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Query => "q of one token and head",
             Self::Keys => "k of one head",
@@ -129,6 +140,9 @@ impl Tensor {
             Self::Lse => "lse of one token and head",
             Self::Part => "part of one token and head",
             Self::PartLse => "part_lse of one token and head",
+            Self::Inputs => "x of one token",
+            Self::Weight => "weight of one output",
+            Self::WeightBias => "bias of one output",
             Self::Turned | Self::Scratch => "scratch of one token and head",
         }
     }

@@ -52,6 +52,20 @@ pub(crate) fn store(name: &str, binding: Option<(Binding, ElementType)>, lane: L
     format!("fn store_{name}(ix: u32, x: Lane) {{\n{body}}}\n")
 }
 
+/// A binding of single numbers and `fn load_NAME(ix: u32) -> f32`, whatever a lane is.
+pub(crate) fn numbers(binding: Binding, element: ElementType, lane: Lane, shape: &str) -> String {
+    let Binding { index, name, .. } = binding;
+    let (word, body) = match (element.bytes(), lane) {
+        (2, Lane::Four) => ("u32", format!("{element}_to_f32(vec2({name}[ix / 2u], 0u))[ix % 2u]")),
+        (2, Lane::One) => ("u32", format!("{element}_to_f32(({name}[ix / 2u] >> (16u * (ix % 2u))) & 0xffffu)")),
+        _ => ("f32", format!("{name}[ix]")),
+    };
+    format!(
+        "@group(0) @binding({index}) var<storage, read> {name}: array<{word}>; // {shape}, {element}\n\
+         fn load_{name}(ix: u32) -> f32 {{\n    return {body};\n}}\n"
+    )
+}
+
 /// A binding of a tensor's channels, one to a lane, and `fn load_NAME`.
 pub(crate) fn readable(binding: Binding, element: ElementType, shape: &str) -> String {
     declare(binding, element, Lane::One, shape) + &load(binding.name, Some((binding, element)), Lane::One)

@@ -7,6 +7,7 @@ mod cope;
 mod projection;
 mod rope_rotate;
 mod rope_table;
+mod self_attention;
 mod tensor;
 
 pub use attention::{Attended, attention};
@@ -15,4 +16,5 @@ pub use cope::{cope, cope_gate, cope_interpolate, cope_logits, cope_positions};
 pub use projection::projection;
 pub use rope_rotate::rope_rotate;
 pub use rope_table::rope_table;
+pub use self_attention::self_attention;
 pub use tensor::Tensor;

@@ -26,7 +26,7 @@ use crate::attention::expect;
 pub fn projection(x: &Tensor<'_>, weight: &Tensor<'_>, bias: Option<&Tensor<'_>>) -> Result<Vec<f64>> {
     let [batch, tokens, heads, channels] = x.layout().shape();
     let outputs = weight.layout().shape()[1];
-    expect("weight", weight, [1, outputs, 1, heads * channels])?;
+    expect("weight", weight, [1, outputs, 1, heads.saturating_mul(channels)])?;
     if let Some(bias) = bias {
         expect("bias", bias, [1, 1, 1, outputs])?;
     }

@@ -5,6 +5,11 @@ mod case;
 #[path = "../common/mod.rs"]
 mod common;
 mod fused;
+mod hidden;
+mod limits;
 mod merge;
+mod module;
+mod projection;
 #[path = "../cope/request.rs"]
 mod request;
+mod rotated;

@@ -5,7 +5,7 @@
 
 use crate::case::{Both, assert_near, wide};
 use crate::common::{Random, gpu};
-use phasor::attention::{Attention, ContextualPe, Fused, Gates, Schedule, Standing, Unfused};
+use phasor::attention::{Attention, ContextualPe, Fused, Gates, Rotation, Schedule, Standing, Unfused};
 use phasor::reference::{Attended, attention};
 use phasor::{ElementType, Prepared, View};
 
@@ -28,6 +28,7 @@ pub struct Request {
     pub key_ranges: Option<Both>,
     pub keep: Option<Both>,
     pub bias: Option<Both>,
+    pub rotation: Option<Rotation>,
     pub cope: Option<Cope>,
 }
 
@@ -67,6 +68,7 @@ impl Request {
             key_ranges: None,
             keep: None,
             bias: None,
+            rotation: None,
             cope: None,
         }
     }
@@ -105,6 +107,9 @@ impl Request {
         }
         if let Some(bias) = &self.bias {
             request = request.bias(&number(bias));
+        }
+        if let Some(rotation) = &self.rotation {
+            request = request.rotate(rotation.clone());
         }
         let Some(cope) = &self.cope else { return request };
         let mut contextual = ContextualPe::new(&number(&cope.embeddings))

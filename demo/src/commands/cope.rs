@@ -49,7 +49,7 @@ impl Cope {
         let file = File::read(&self.input)?;
         let query = Operand::read(&file, "query", Order::Bhtd)?;
         let logits = Operand::read(&file, "logits", Order::Bhtd)?;
-        let embeddings = Operand::position_embeddings(&file)?
+        let embeddings = Operand::position_embeddings(&file, "position_embeddings")?
             .ok_or_else(|| file.wrong("position_embeddings", "missing", "a tensor [channels, positions]"))?;
         let (values, by) = if self.cpu {
             (self.on_cpu(&query, &logits, &embeddings)?, "the CPU, in float64".to_owned())

@@ -99,7 +99,7 @@ impl Rotate {
             self.on_device(&gpu, &mut operands, &turn)?;
             Some(gpu.info().name.clone())
         };
-        let named: Vec<_> = operands.iter().map(|operand| (operand.name, &operand.tensor)).collect();
+        let named: Vec<_> = operands.iter().map(|operand| (operand.name.as_str(), &operand.tensor)).collect();
         file.write_with(&self.output, &named)?;
         Ok(Outcome::text(self.told(&operands, &turn, by)))
     }
@@ -123,7 +123,7 @@ impl Rotate {
             None => Ok(()),
             Some(other) => Err(file
                 .wrong(
-                    other.name,
+                    &other.name,
                     &format!("{:?}, {}", other.tensor.shape, self.layout.axes()),
                     &format!("one of {batch} batch rows, {tokens} tokens and {channels} channels, as q is"),
                 )

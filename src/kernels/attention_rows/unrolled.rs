@@ -143,9 +143,9 @@ impl Unrolled {
         let Turning::Lanes(lanes) = self.turning else { return };
         for lane in 0..lanes.count {
             let [a, b] = lanes.words(lane);
-            lines.push(format!("let {tensor}_{lane} = turned({lane}u, position, Two({to}_{a}, {to}_{b}));"));
-            lines.push(format!("{to}_{a} = {tensor}_{lane}.first;"));
-            lines.push(format!("{to}_{b} = {tensor}_{lane}.second;"));
+            lines.push(format!("let turned_{to}_{lane} = turned({lane}u, position, Two({to}_{a}, {to}_{b}));"));
+            lines.push(format!("{to}_{a} = turned_{to}_{lane}.first;"));
+            lines.push(format!("{to}_{b} = turned_{to}_{lane}.second;"));
         }
     }
 
