@@ -1,18 +1,20 @@
 #!/usr/bin/env node
-// Puts the page together: its own files as they are, the chart library as one file, the two WebAssembly modules, the data.
+// Puts the page together: its own files as they are, the chart library as one file, the package, the module that explains,
+// checks and measures, the data.
 //
-//   node build.mjs PACKAGE MEASURE OUT
+//   node build.mjs MEASURE OUT
 //
-// PACKAGE and MEASURE are the folders that wasm-bindgen has written. What is in OUT afterwards is served as it is.
+// MEASURE is the folder that wasm-bindgen has written of web/measure. What is in OUT afterwards is served as it is.
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const [pkg, measure, out] = process.argv.slice(2);
+const [measure, out] = process.argv.slice(2);
 if (!out) {
-  console.error("usage: build.mjs PACKAGE MEASURE OUT");
+  console.error("usage: build.mjs MEASURE OUT");
   process.exit(1);
 }
 /** What of a folder is served: neither the build nor the types. */
@@ -24,8 +26,12 @@ const copy = (from, to) => {
 
 fs.rmSync(out, { recursive: true, force: true });
 copy(here, out);
-copy(pkg, path.join(out, "pkg"));
+copy(path.join(here, "../pkg"), path.join(out, "pkg"));
 copy(measure, path.join(out, "measure"));
+const module = path.join(out, "measure/measure_bg.wasm");
+const optimizer = path.join(here, "../node_modules/binaryen/bin/wasm-opt");
+const optimized = spawnSync(process.execPath, [optimizer, "-Oz", module, "-o", module], { stdio: "inherit" });
+if (optimized.status !== 0) process.exit(1);
 fs.mkdirSync(path.join(out, "data"));
 fs.copyFileSync(path.join(here, "../../tests/data/smollm2.safetensors"), path.join(out, "data/smollm2.safetensors"));
 await build({

@@ -61,7 +61,7 @@ function show(told, took, json) {
   byId("run-json").hidden = false;
 }
 
-function verified({ passed, values, variants, device }) {
+function verified({ passed, values, variants, refused, device }) {
   const wrong = variants.filter((variant) => !variant.passed);
   const share = ({ worst_error, worst_bound }) => (worst_error === 0 ? 0 : worst_error / worst_bound);
   const nearest = variants.reduce((a, b) => (share(b) > share(a) ? b : a));
@@ -69,9 +69,10 @@ function verified({ passed, values, variants, device }) {
   const verdict = passed
     ? `${name} is right. ${values.toLocaleString("en")} numbers from ${variants.length} shader variants were compared with float64; every one is within its bound, and the nearest used ${short(100 * share(nearest), 2)} % of it.`
     : `${name} is wrong: ${wrong.length} of ${variants.length} shader variants gave a number beyond its bound.`;
+  const beyond = refused.length ? ` ${refused.length} tasks are beyond this device’s limits, and the library refuses them: ${refused.join("; ")}.` : "";
   const list = wrong.slice(0, 10).map(({ shader, worst_case, worst_error, worst_bound }) =>
     element("li", {}, `${shader}, ${worst_case}: off by ${short(worst_error)} where ${short(worst_bound)} is allowed`));
-  return [element("p", { className: passed ? "good" : "error" }, verdict), element("ul", {}, ...list)];
+  return [element("p", { className: passed ? "good" : "error" }, verdict + beyond), element("ul", {}, ...list)];
 }
 
 function measured(measurements) {

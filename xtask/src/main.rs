@@ -74,7 +74,7 @@ Commands:
   demo [ARGUMENT…]   rotate the bundled activations on this machine's GPU, or else on a software GPU
   test [STEP…]       every check there is, or only the steps named; ends at the first that fails
   bench [ARGUMENT…]  the criterion benchmarks, in full
-  web [--build-only] build the package for JavaScript, and serve it and its examples on localhost
+  web [--build-only] build the package for JavaScript and the page, and serve the page on localhost
   setup              only install what all of these need
 
 Each first installs what it misses: on Debian and Ubuntu by apt-get (as root or with sudo), having said so;

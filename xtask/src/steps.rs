@@ -17,8 +17,8 @@ pub struct Step {
     pub device: Device,
     /// Where it can run.
     pub place: Place,
-    /// Whether its commands work on the package for JavaScript, which is built first.
-    builds_web: bool,
+    /// What of the web its commands work on, which is built first.
+    builds: Builds,
     commands: Vec<Command>,
 }
 
@@ -31,6 +31,16 @@ pub enum Device {
     Lavapipe,
     /// Chromium's software GPU.
     SwiftShader,
+}
+
+/// What is built for browsers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Builds {
+    Nothing,
+    /// The package for JavaScript.
+    Package,
+    /// The package, and the page with it.
+    Page,
 }
 
 /// The machines on which a step makes sense. Elsewhere it does not apply, and the verdict says so.
@@ -80,19 +90,30 @@ pub fn all() -> Vec<Step> {
             .runs("cargo run --release -p phasor-demo -- verify"),
         step("web", "the package for JavaScript builds, is small enough, and its types hold")
             .needs(&web::NEEDS)
-            .builds_web()
+            .builds(Builds::Package)
             .runs("node web/node_modules/typescript/bin/tsc -p web/examples/typescript"),
         step("browser-chromium", "the package's tests in Chromium, on SwiftShader")
             .needs(&[Need::Chromium])
             .needs(&web::NEEDS)
-            .builds_web()
+            .builds(Builds::Package)
             .runs("node web/tests/run.mjs chromium"),
         step("browser-firefox", "the package's tests in Firefox, on lavapipe")
             .needs(&[Need::Firefox])
             .needs(&web::NEEDS)
             .on(Device::Lavapipe)
-            .builds_web()
+            .builds(Builds::Package)
             .runs("node web/tests/run.mjs firefox"),
+        step("page-chromium", "the page, used as a visitor would, in Chromium with WebGPU and without")
+            .needs(&[Need::Chromium])
+            .needs(&web::NEEDS)
+            .builds(Builds::Page)
+            .runs("node web/tests/page.mjs chromium"),
+        step("page-firefox", "the page, used as a visitor would, in Firefox")
+            .needs(&[Need::Firefox])
+            .needs(&web::NEEDS)
+            .on(Device::Lavapipe)
+            .builds(Builds::Page)
+            .runs("node web/tests/page.mjs firefox"),
         step("verify-gpu", "`phasor verify` on this machine's own GPU, where there is one")
             .only(Place::LinuxWithGpu)
             .runs("cargo run --release -p phasor-demo -- verify"),
@@ -115,7 +136,7 @@ fn step(name: &'static str, about: &'static str) -> Step {
         needs: Vec::new(),
         device: Device::Any,
         place: Place::Anywhere,
-        builds_web: false,
+        builds: Builds::Nothing,
         commands: Vec::new(),
     }
 }
@@ -140,8 +161,8 @@ impl Step {
         self
     }
 
-    fn builds_web(mut self) -> Self {
-        self.builds_web = true;
+    fn builds(mut self, builds: Builds) -> Self {
+        self.builds = builds;
         self
     }
 
@@ -169,7 +190,11 @@ impl Step {
 
     /// Its commands, with the variables by which they see the step's device and no other.
     pub fn commands(&self) -> Result<Vec<Command>, String> {
-        let build = if self.builds_web { web::commands()? } else { Vec::new() };
+        let build = match self.builds {
+            Builds::Nothing => Vec::new(),
+            Builds::Package => web::package()?,
+            Builds::Page => [web::package()?, web::page()?].concat(),
+        };
         Ok(build.into_iter().chain(self.own_commands()?).collect())
     }
 

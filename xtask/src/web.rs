@@ -1,4 +1,4 @@
-//! The package for JavaScript: building it, and serving a folder to a browser.
+//! The package for JavaScript and the page: building them, and serving a folder to a browser.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,16 @@ const GENERATED: &str = "web/target/generated";
 /// Where the kernels' text goes that the example without WebAssembly loads.
 const KERNELS: &str = "web/examples/plain-wgsl/kernels";
 
-/// The folders that a browser sees.
+/// Where wasm-bindgen's work for the page's own module lies.
+const GENERATED_FOR_PAGE: &str = "web/target/generated-page";
+
+/// The page, put together.
+const SITE: &str = "web/site";
+
+/// The folders that a browser sees: examples beside the page.
 const ROOT: &str = "web";
 
-/// `cargo xtask web`: builds the package and serves it; with `--build-only` it only builds.
+/// `cargo xtask web`: builds the package and the page and serves the page; with `--build-only` it only builds.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let build_only = match arguments {
         [] => false,
@@ -27,35 +33,41 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         _ => return Err("usage: cargo xtask web [--build-only]".to_owned()),
     };
     setup::provide(&NEEDS)?;
-    build()?;
+    package()?.iter().chain(&page()?).try_for_each(Command::run)?;
     if build_only {
         return Ok(());
     }
-    serve::folder(Path::new(ROOT), "examples/plain-wgsl/index.html")
+    serve::folder(Path::new(ROOT), "site/")
 }
 
-/// Builds the package into `web/pkg`, and what its examples need.
-pub fn build() -> Result<(), String> {
-    commands()?.iter().try_for_each(Command::run)
-}
-
-/// The commands of the build, in their order.
-pub fn commands() -> Result<Vec<Command>, String> {
+/// The commands that build the package into `web/pkg`, and what its examples need, in their order.
+pub fn package() -> Result<Vec<Command>, String> {
     let mut commands = Vec::new();
     if !is_installed() {
         commands.push(Command::new("npm ci --prefix web"));
     }
-    let compiler = Compiler::here().ok_or("there is no compiler for WebAssembly")?;
-    let target = compiler.target_dir();
-    commands.push(compiler.command());
-    let module = format!("{target}/wasm32-unknown-unknown/release/phasor_web.wasm");
-    commands.push(Command::new(&format!(
-        "cargo run --quiet --manifest-path web/Cargo.toml --target-dir web/target -p phasor-bindgen -- {module} {GENERATED} \
-         phasor"
-    )));
+    commands.extend(module("phasor-web", GENERATED, "phasor")?);
     commands.push(Command::new(&format!("node web/finish.mjs {GENERATED}")));
     commands.push(Command::new(&format!("cargo run --release --quiet -p phasor-demo -- shaders --emit {KERNELS}")));
     Ok(commands)
+}
+
+/// The commands that put the page together in `web/site`, once the package is there.
+pub fn page() -> Result<Vec<Command>, String> {
+    let mut commands = module("phasor-web-measure", GENERATED_FOR_PAGE, "measure")?;
+    commands.push(Command::new(&format!("node web/page/build.mjs {GENERATED_FOR_PAGE} {SITE}")));
+    Ok(commands)
+}
+
+/// The commands that make a WebAssembly module of a crate, and its JavaScript.
+fn module(package: &str, out: &str, name: &str) -> Result<Vec<Command>, String> {
+    let compiler = Compiler::here().ok_or("there is no compiler for WebAssembly")?;
+    let module = package.replace('-', "_");
+    let module = format!("{}/wasm32-unknown-unknown/release/{module}.wasm", compiler.target_dir());
+    let bindgen = format!(
+        "cargo run --quiet --manifest-path web/Cargo.toml --target-dir web/target -p phasor-bindgen -- {module} {out} {name}"
+    );
+    Ok(vec![compiler.command(package), Command::new(&bindgen)])
 }
 
 /// Whether the packages of the lock file are there: npm leaves a copy of it beside them.
@@ -100,8 +112,9 @@ impl Compiler {
 
     /// Compiles the module with a standard library of its own: the one that compilers bring is made for speed, and
     /// carries the words of every panic.
-    fn command(&self) -> Command {
-        let command = Command::new("cargo build --release --manifest-path web/Cargo.toml --package phasor-web")
+    fn command(&self, package: &str) -> Command {
+        let command = Command::new("cargo build --release --manifest-path web/Cargo.toml")
+            .arguments(&["--package", package])
             .arguments(&["--target", "wasm32-unknown-unknown", "--target-dir", self.target_dir()])
             .arguments(&["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"])
             .arguments(&["-Zpanic-immediate-abort"])
