@@ -11,12 +11,19 @@ export function draw(figure, options, description) {
   const place = figure.querySelector(".chart");
   const render = () => {
     const width = Math.min(place.clientWidth || WIDEST, WIDEST);
-    place.replaceChildren(Plot.plot({
+    const chart = Plot.plot({
       width, height: Math.round(Math.min(300, Math.max(200, width * 0.45))), marginLeft: 52, marginBottom: 36,
       style: { background: "none", fontFamily: "inherit", fontSize: "12px", overflow: "visible" },
-      ariaLabel: description, ariaDescription: description,
       ...options,
-    }));
+    });
+    chart.setAttribute("role", "img");
+    chart.setAttribute("aria-label", description);
+    // An image has no parts with names of their own.
+    for (const part of chart.querySelectorAll("[aria-label], [aria-description]")) {
+      part.removeAttribute("aria-label");
+      part.removeAttribute("aria-description");
+    }
+    place.replaceChildren(chart);
   };
   place.render = render;
   if (!place.watched) {

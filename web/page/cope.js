@@ -79,7 +79,7 @@ export async function startCope(compute, failed) {
 }
 
 /** Everything that is shown of a head, each `[tokens, tokens]`. */
-async function attended(compute, model, { layer, head, positions, sharpness, rotated, embeddings }) {
+export async function attended(compute, model, { layer, head, positions, sharpness, rotated, embeddings }) {
   const count = model.tokens.length;
   const own = model.head(layer, head);
   const places = Int32Array.from({ length: count }, (_, i) => i);

@@ -19,10 +19,11 @@ export async function startRotation(compute, failed) {
   choices(byId("turn-key"), named, 39);
 
   const tell = (n) => n.toLocaleString("en");
-  const showAll = latest(async () => {
-    await showCurve();
+  const showHead = latest(() => showCurve(), failed);
+  const showAll = () => {
     showHands();
-  }, failed);
+    return showHead();
+  };
   const pair = slider("turn-pair", String, () => showHands());
   const query = slider("turn-m", tell, () => moved(query, key));
   const key = slider("turn-n", tell, () => moved(key, query));
