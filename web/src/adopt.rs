@@ -20,7 +20,8 @@ pub async fn device(device: &JsValue) -> Result<Gpu> {
     let gpu = Object::new();
     set(&gpu, "requestAdapter", &answering(Promise::resolve(&adapter).into()))?;
 
-    let navigator = Reflect::get(&js_sys::global(), &"navigator".into()).map_err(|e| JsError::other("navigator", &e))?;
+    let navigator =
+        Reflect::get(&js_sys::global(), &"navigator".into()).map_err(|e| JsError::other("navigator", &e))?;
     let instance = while_it_is(&navigator, "gpu", &gpu, || {
         wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
     })?;

@@ -147,7 +147,8 @@ impl Gpu {
         let (Some(size), Some(usage)) = (number("size"), number("usage")) else {
             return Err(Value::argument("buffer", buffer).refuse("a GPUBuffer"));
         };
-        let element = options.property("element").given().map_or(Ok(ElementType::F32), |value| value.word(&ELEMENTS))?;
+        let element =
+            options.property("element").given().map_or(Ok(ElementType::F32), |value| value.word(&ELEMENTS))?;
         let offset = options.property("offset").given().map_or(Ok(0), |value| value.count())?;
         let shape = Value::argument("shape", shape).counts()?;
         let layout = match options.property("strides").given() {
