@@ -33,6 +33,12 @@ pub async fn device(device: &JsValue) -> Result<Gpu> {
     Ok(Gpu::adopt(&device, &queue))
 }
 
+/// Whether there is a `navigator.gpu` to ask.
+pub fn offers_webgpu() -> bool {
+    let navigator = Reflect::get(&js_sys::global(), &"navigator".into()).unwrap_or_default();
+    Reflect::get(&navigator, &"gpu".into()).is_ok_and(|gpu| gpu.is_object())
+}
+
 /// The library's handle on a buffer that the page has made on this device.
 pub fn buffer(gpu: &Gpu, device: &JsValue, buffer: &JsValue, size: u64, usage: u32) -> Result<wgpu::Buffer> {
     let descriptor = wgpu::BufferDescriptor {
