@@ -20,7 +20,8 @@ pub async fn device(device: &JsValue) -> Result<Gpu> {
     let gpu = Object::new();
     set(&gpu, "requestAdapter", &answering(Promise::resolve(&adapter).into()))?;
 
-    let navigator = Reflect::get(&js_sys::global(), &"navigator".into()).map_err(|e| JsError::other("navigator", &e))?;
+    let navigator =
+        Reflect::get(&js_sys::global(), &"navigator".into()).map_err(|e| JsError::other("navigator", &e))?;
     let instance = while_it_is(&navigator, "gpu", &gpu, || {
         wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
     })?;
@@ -30,6 +31,12 @@ pub async fn device(device: &JsValue) -> Result<Gpu> {
     let made = adapter.request_device(&wgpu::DeviceDescriptor::default()).await;
     let (device, queue) = made.map_err(|e| refused(e.to_string()))?;
     Ok(Gpu::adopt(&device, &queue))
+}
+
+/// Whether there is a `navigator.gpu` to ask.
+pub fn offers_webgpu() -> bool {
+    let navigator = Reflect::get(&js_sys::global(), &"navigator".into()).unwrap_or_default();
+    Reflect::get(&navigator, &"gpu".into()).is_ok_and(|gpu| gpu.is_object())
 }
 
 /// The library's handle on a buffer that the page has made on this device.

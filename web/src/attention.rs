@@ -13,7 +13,20 @@ use wasm_bindgen::prelude::*;
 
 /// What attention reads and writes, what else can be said of it, and what of contextual position encoding.
 const ATTENTION: [&str; 15] = [
-    "q", "k", "v", "output", "lse", "gateSum", "scale", "causal", "window", "standing", "keyRanges", "keep", "bias", "cope",
+    "q",
+    "k",
+    "v",
+    "output",
+    "lse",
+    "gateSum",
+    "scale",
+    "causal",
+    "window",
+    "standing",
+    "keyRanges",
+    "keep",
+    "bias",
+    "cope",
     "schedule",
 ];
 const COPE: [&str; 6] = ["positionEmbeddings", "query", "gates", "gatesSeeBias", "gateSum", "biasScale"];
@@ -151,10 +164,7 @@ impl Gpu {
 
     /// Attends once: to `output`, or to a new f32 tensor if that is left out; fulfilled with that tensor.
     #[wasm_bindgen(unchecked_return_type = "Promise<Tensor>")]
-    pub fn attention(
-        &self,
-        #[wasm_bindgen(unchecked_param_type = "AttentionOptions")] options: &JsValue,
-    ) -> Promise {
+    pub fn attention(&self, #[wasm_bindgen(unchecked_param_type = "AttentionOptions")] options: &JsValue) -> Promise {
         let (device, options) = (self.device().clone(), options.clone());
         self.device().promise("attention", 0, async move {
             let Ready { step, output } = prepare(&device, &options)?;

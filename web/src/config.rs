@@ -159,7 +159,11 @@ impl LayerRope {
     /// Every setting, its value, and where in the file, or by which rule, it came about.
     #[wasm_bindgen(getter, unchecked_return_type = "Source[]")]
     pub fn sources(&self) -> Array {
-        self.0.sources.iter().map(|source| record(&[("setting", &source.setting), ("value", &source.value), ("from", &source.from)])).collect()
+        self.0
+            .sources
+            .iter()
+            .map(|source| record(&[("setting", &source.setting), ("value", &source.value), ("from", &source.from)]))
+            .collect()
     }
 
     /// Another handle to the same rope.

@@ -14,7 +14,8 @@ const KNOWN: [&str; 5] = ["query", "logits", "positionEmbeddings", "output", "sc
 
 fn prepare(device: &Device, options: &JsValue) -> Result<(Step, Tensor)> {
     let options = Value::options("options", options, &KNOWN)?;
-    let [query, logits, embeddings] = ["query", "logits", "positionEmbeddings"].map(|name| options.property(name).tensor());
+    let [query, logits, embeddings] =
+        ["query", "logits", "positionEmbeddings"].map(|name| options.property(name).tensor());
     let (query, logits, embeddings) = (query?, logits?, embeddings?);
     let output = match options.property("output").given() {
         Some(output) => output.tensor()?,

@@ -43,7 +43,8 @@ impl Device {
         let told = lost.clone();
         let when_lost = JsFuture::from(js.unchecked_ref::<GPUDevice>().lost());
         wasm_bindgen_futures::spawn_local(async move {
-            let message = when_lost.await.ok().and_then(|info| Reflect::get(&info, &"message".into()).ok()?.as_string());
+            let message =
+                when_lost.await.ok().and_then(|info| Reflect::get(&info, &"message".into()).ok()?.as_string());
             told.replace(Some(message.unwrap_or_default()));
         });
         Self { gpu, js, lost }

@@ -46,7 +46,15 @@ impl Gpu {
     /// Fails with code `"NoAdapter"` where there is none: the page can compute with `reference` then.
     #[wasm_bindgen(unchecked_return_type = "Promise<Gpu>")]
     pub fn request() -> Promise {
-        promised(Box::pin(async { Ok(Gpu { device: Device::new(phasor::Gpu::request().await?) }.into()) }))
+        promised(Box::pin(async {
+            // wgpu panics where there is neither a window nor a worker.
+            if !adopt::offers_webgpu() {
+                let reason = "there is no navigator.gpu here: a browser with WebGPU turned on has it, for pages from https \
+                              or localhost";
+                return Err(phasor::Error::NoAdapter { reason: reason.into() }.into());
+            }
+            Ok(Gpu { device: Device::new(phasor::Gpu::request().await?) }.into())
+        }))
     }
 
     /// Uses a device that the page has made. Both may use it at the same time, and tensors lie in its buffers.
@@ -147,7 +155,8 @@ impl Gpu {
         let (Some(size), Some(usage)) = (number("size"), number("usage")) else {
             return Err(Value::argument("buffer", buffer).refuse("a GPUBuffer"));
         };
-        let element = options.property("element").given().map_or(Ok(ElementType::F32), |value| value.word(&ELEMENTS))?;
+        let element =
+            options.property("element").given().map_or(Ok(ElementType::F32), |value| value.word(&ELEMENTS))?;
         let offset = options.property("offset").given().map_or(Ok(0), |value| value.count())?;
         let shape = Value::argument("shape", shape).counts()?;
         let layout = match options.property("strides").given() {

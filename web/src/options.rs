@@ -47,7 +47,8 @@ impl Value {
         let Some(object) = self.value.dyn_ref::<js_sys::Object>() else {
             return Err(self.refuse("an object"));
         };
-        match js_sys::Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !known.contains(&&**key)) {
+        match js_sys::Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !known.contains(&&**key))
+        {
             Some(unknown) => Err(refused(&self.property(&unknown).name, "given", known.join(", "))),
             None => Ok(()),
         }
@@ -102,8 +103,11 @@ impl Value {
             return Err(wrong());
         }
         let list = Array::from(&self.value);
-        let numbers: Vec<_> =
-            list.iter().map(|value| Self { name: String::new(), value }.count().ok()).collect::<Option<_>>().ok_or_else(wrong)?;
+        let numbers: Vec<_> = list
+            .iter()
+            .map(|value| Self { name: String::new(), value }.count().ok())
+            .collect::<Option<_>>()
+            .ok_or_else(wrong)?;
         numbers.try_into().map_err(|_| wrong())
     }
 
@@ -133,7 +137,8 @@ impl Value {
     /// An object of this package, which the page keeps.
     pub fn shared<T: Shared>(&self) -> Result<T> {
         // Converting an object takes it away from the page: a second handle to the same thing is converted instead.
-        let handle = Reflect::get(&self.value, &"__share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
+        let handle =
+            Reflect::get(&self.value, &"__share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
         let handle = handle.and_then(|share| share.call0(&self.value).ok());
         let shared = handle.and_then(|handle| T::try_from_js_value(handle).ok());
         shared.ok_or_else(|| self.refuse(&format!("a {} that has not been freed", T::CLASS)))

@@ -77,7 +77,8 @@ pub fn rotate(
         Some(_) => positions.whole()?,
         None => 0,
     };
-    let listed = if positions.is_given() && positions.js().as_f64().is_none() { positions.integers()? } else { Vec::new() };
+    let listed =
+        if positions.is_given() && positions.js().as_f64().is_none() { positions.integers()? } else { Vec::new() };
     if positions.is_given() && !listed.is_empty() && listed.len() != batch * tokens {
         return Err(positions.refuse(&format!("a number, or an Int32Array of {}", batch * tokens)));
     }

@@ -13,8 +13,7 @@ use phasor::{CacheRows, Direction, Pairing, Positions, Rotate};
 use wasm_bindgen::prelude::*;
 
 /// The names of pairings.
-pub const PAIRINGS: [(&str, Pairing); 2] =
-    [("half-split", Pairing::HalfSplit), ("interleaved", Pairing::Interleaved)];
+pub const PAIRINGS: [(&str, Pairing); 2] = [("half-split", Pairing::HalfSplit), ("interleaved", Pairing::Interleaved)];
 
 /// The names of directions.
 pub const DIRECTIONS: [(&str, Direction); 3] =
@@ -135,9 +134,11 @@ impl Rope {
     #[wasm_bindgen(unchecked_return_type = "Promise<RopeTable>")]
     pub fn table(&self, start: i32, tokens: u32) -> Promise {
         let this = self.clone();
-        self.device.promise("a table", u64::from(tokens) * self.rope.frequencies().rotary_dim() as u64 * 4, async move {
-            this.filled(this.rope.table(start, tokens as usize)?, None)
-        })
+        self.device.promise(
+            "a table",
+            u64::from(tokens) * self.rope.frequencies().rotary_dim() as u64 * 4,
+            async move { this.filled(this.rope.table(start, tokens as usize)?, None) },
+        )
     }
 
     /// A table with a row for each token, whose positions an i32 tensor `[batch, tokens, axes, 1]` holds: computed at
@@ -145,9 +146,8 @@ impl Rope {
     #[wasm_bindgen(js_name = tableFor, unchecked_return_type = "Promise<RopeTable>")]
     pub fn table_for(&self, positions: &Tensor) -> Promise {
         let (this, positions) = (self.clone(), positions.clone());
-        self.device.promise("a table", 0, async move {
-            this.filled(this.rope.table_for(positions.view())?, Some(positions))
-        })
+        self.device
+            .promise("a table", 0, async move { this.filled(this.rope.table_for(positions.view())?, Some(positions)) })
     }
 
     fn filled(&self, table: phasor::RopeTable, positions: Option<Tensor>) -> Result<RopeTable> {
@@ -250,7 +250,8 @@ fn start_or_per_token(value: &Value) -> Result<Numbers> {
 /// An axis for each pair.
 fn axes_of_pairs(axes: &Value) -> Result<Axes> {
     let numbers = axes.doubles()?;
-    let small: Option<Vec<u8>> = numbers.iter().map(|&n| (f64::from(n as u8) == n && n < 255.0).then_some(n as u8)).collect();
+    let small: Option<Vec<u8>> =
+        numbers.iter().map(|&n| (f64::from(n as u8) == n && n < 255.0).then_some(n as u8)).collect();
     let small = small.ok_or_else(|| axes.refuse("an array of whole numbers from 0 to 254"))?;
     let count = small.iter().max().map_or(1, |largest| largest + 1);
     Ok(Axes::new(small, count)?)

@@ -9,12 +9,8 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// The names of element types.
-pub const ELEMENTS: [(&str, ElementType); 4] = [
-    ("f32", ElementType::F32),
-    ("f16", ElementType::F16),
-    ("bf16", ElementType::BF16),
-    ("i32", ElementType::I32),
-];
+pub const ELEMENTS: [(&str, ElementType); 4] =
+    [("f32", ElementType::F32), ("f16", ElementType::F16), ("bf16", ElementType::BF16), ("i32", ElementType::I32)];
 
 /// A buffer of ours. A browser frees a buffer when its garbage collector comes by, which does not know how large it is:
 /// this one is freed with the last tensor or step that uses it.
@@ -100,7 +96,8 @@ impl Tensor {
         if !(first.is_multiple_of(4) && bytes.is_multiple_of(4)) {
             return Err(refused("tensor", format!("{bytes} bytes from byte {first} on"), "whole words of four bytes"));
         }
-        let mut encoder = gpu.device().create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("phasor") });
+        let mut encoder =
+            gpu.device().create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("phasor") });
         encoder.copy_buffer_to_buffer(new.buffer(), 0, self.view.buffer(), first, bytes);
         gpu.queue().submit([encoder.finish()]);
         new.buffer().destroy();

@@ -57,7 +57,8 @@ pub fn all() -> Vec<Step> {
     vec![
         step("fmt", "the sources are laid out as rustfmt does it")
             .needs(&[Need::Rustfmt])
-            .runs("cargo fmt --all --check"),
+            .runs("cargo fmt --all --check")
+            .runs("cargo fmt --manifest-path web/Cargo.toml --all --check"),
         step("clippy", "no warning from the compiler or from clippy, in any target")
             .needs(&[Need::Clippy])
             .runs("cargo clippy --workspace --all-targets -- -D warnings"),

@@ -5,6 +5,26 @@ import { check, equal, failure, gpu, near, numbers } from "./common.mjs";
 const frequencies = Frequencies.plain(1e4, 8);
 
 export default {
+  async "no WebGPU"() {
+    for (const [gpu, why] of [[undefined, "navigator.gpu"], [{ requestAdapter: async () => null }, "turned on"]]) {
+      Object.defineProperty(navigator, "gpu", { value: gpu, configurable: true });
+      try {
+        const { message } = await failure(() => Gpu.request(), "NoAdapter");
+        check(message.includes(why), message);
+      } finally {
+        delete navigator.gpu;
+      }
+    }
+  },
+
+  async "nothing is as good as something"() {
+    const device = await gpu();
+    const empty = await device.tensor(new Float32Array(0), [1, 0, 1, 8]);
+    await (await Rope.create(device, frequencies, { pairing: "half-split" })).rotate({ q: empty });
+    equal((await empty.read()).length, 0);
+    await device.run();
+  },
+
   async "tensors that cannot be"() {
     const device = await gpu();
     equal((await failure(() => device.tensor(new Float32Array(3), [1, 1, 1, 4]), "Tensor")).argument, "shape");
