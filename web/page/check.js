@@ -67,9 +67,9 @@ function verified({ passed, values, variants, refused, device }) {
   const nearest = variants.reduce((a, b) => (share(b) > share(a) ? b : a));
   const name = device.name || "This device";
   const verdict = passed
-    ? `${name} is right. ${values.toLocaleString("en")} numbers from ${variants.length} shader variants were compared with float64; every one is within its bound, and the nearest used ${short(100 * share(nearest), 2)} % of it.`
+    ? `${name} is right. ${values.toLocaleString("en")} numbers from ${variants.length} shader variants were compared with float64; every one is within its bound, and the nearest used ${short(100 * share(nearest), 2)}\u00a0% of it.`
     : `${name} is wrong: ${wrong.length} of ${variants.length} shader variants gave a number beyond its bound.`;
-  const beyond = refused.length ? ` ${refused.length} tasks are beyond this device’s limits, and the library refuses them: ${refused.join("; ")}.` : "";
+  const beyond = refused.length ? ` Of what the library does, its limits allow all but this: ${refused.join("; ")}.` : "";
   const list = wrong.slice(0, 10).map(({ shader, worst_case, worst_error, worst_bound }) =>
     element("li", {}, `${shader}, ${worst_case}: off by ${short(worst_error)} where ${short(worst_bound)} is allowed`));
   return [element("p", { className: passed ? "good" : "error" }, verdict + beyond), element("ul", {}, ...list)];

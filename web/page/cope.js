@@ -30,6 +30,14 @@ export async function startCope(compute, failed) {
     return word;
   });
   byId("cope-text").replaceChildren(...words);
+  byId("cope-text").addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const next = words[words.indexOf(event.target) + step];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+    next.click();
+  });
 
   let shown;
   const show = latest(async () => {
@@ -64,12 +72,14 @@ export async function startCope(compute, failed) {
       word.style.setProperty("--weight", i > query ? 0 : Math.sqrt(shown.result[query * count + i]));
       word.className = [i === query && "query", i === key && "key", i > query && "later"].filter(Boolean).join(" ");
       word.setAttribute("aria-pressed", i === query);
+      // One stop of the tab key for the whole text; arrow keys go from word to word.
+      word.tabIndex = i === query ? 0 : -1;
     }
     const at = query * count + key;
     const facts = [
-      ["the query, at", `${model.tokens[query].trim()} (${query})`], ["looks at the key", `${model.tokens[key].trim()} (${key}), ${query - key} tokens back`],
-      ["logit", fixed(shown.logits[at])], ["gate", fixed(shown.gates[at])], ["contextual position", fixed(shown.positions[at], 2)],
-      ["bias", fixed(shown.bias[at])], ["plain attention", percent(shown.plain[at])], ["attention with CoPE", percent(shown.result[at])],
+      ["query", `${model.tokens[query].trim()} (${query})`], ["key", `${model.tokens[key].trim()} (${key})`],
+      ["logit", fixed(shown.logits[at])], ["gate", fixed(shown.gates[at])], ["position", fixed(shown.positions[at], 2)],
+      ["bias", fixed(shown.bias[at])], ["plain", percent(shown.plain[at])], ["with CoPE", percent(shown.result[at])],
     ];
     byId("cope-numbers").replaceChildren(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
   }

@@ -2,8 +2,9 @@
 import { element } from "./dom.js";
 import { explain } from "./measure.js";
 
-/** Shows the words for a side's model in a place; those of a later call win. */
-export async function showWords(side, place) {
+/** Shows the words for a side's model in its place; those of a later call win. */
+export async function showWords(side) {
+  const place = side.words;
   place.hidden = !side.shown;
   if (!side.shown) return;
   const asked = (place.asked = Symbol());

@@ -17,7 +17,7 @@ export function startExplore(compute, presets, failed) {
   const show = latest(() => showAll(), failed);
   const sides = [["a", presets[0].name], ["b", "none"]].map(([prefix, first]) => new Side(prefix, presets, first, () => {
     show();
-    for (const side of sides) showWords(side, byId(`${side === sides[0] ? "a" : "b"}-words`));
+    sides.forEach(showWords);
   }));
   const reach = slider("reach", (power) => `${short(2 ** power)} tokens`, show);
   const start = slider("start", (power) => short(startOf(power)), show);
@@ -54,16 +54,16 @@ export function startExplore(compute, presets, failed) {
   async function showTables(models) {
     const first = startOf(start.value);
     const positions = Int32Array.from({ length: COLUMNS }, (_, i) => first + i);
-    for (const [i, place] of ["a-table", "b-table"].map(byId).entries()) {
+    for (const [i, side] of sides.entries()) {
       const model = models.find(({ colour }) => colour === i);
-      place.hidden = !model;
+      side.table.hidden = !model;
       if (!model) continue;
       const table = await compute.table(model.frequencies, positions);
-      paintTable(place, { ...model, values: table[part.value], positions, part: part.value });
+      paintTable(side.table, { ...model, values: table[part.value], positions, part: part.value });
     }
   }
 
-  for (const side of sides) showWords(side, byId(`${side === sides[0] ? "a" : "b"}-words`));
+  sides.forEach(showWords);
   return show();
 }
 

@@ -11,8 +11,8 @@ export class Side {
     const part = (name) => byId(`${prefix}-${name}`);
     this.presets = presets;
     this.changed = changed;
-    [this.preset, this.text, this.kind, this.length, this.error, this.form] =
-      ["preset", "config", "kind", "length", "error", "form"].map(part);
+    [this.preset, this.text, this.kind, this.length, this.error, this.table, this.words] =
+      ["preset", "config", "kind", "length", "error", "table", "words"].map(part);
     const none = prefix === "b" ? [[NONE, "nothing"]] : [];
     choices(this.preset, [...none, ...presets.map(({ name }) => [name, name]), [OWN, "your own config.json"]], first);
     this.preset.addEventListener("change", () => this.#choose());

@@ -93,6 +93,9 @@ export const withGpu = {
     const before = await text(page, "#cope-numbers");
     await press(page, "#map-gates canvas", "ArrowLeft", 3);
     check((await text(page, "#cope-numbers")) !== before, "arrow keys move the mark");
+    await page.focus('#cope-text [tabindex="0"]');
+    await page.keyboard.press("ArrowLeft");
+    await says(page, "#cope-numbers", /query\s*apart \(45\)/);
     await page.hover("#map-result canvas");
     await says(page, "#cope-numbers", /\(24\)/);
     await page.select("#cope-layer", "0");
