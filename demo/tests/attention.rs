@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Scratch, Tensor, assert_close, largest, noise, read, refused, smollm2, well, write};
+use common::{
+    Scratch, Tensor, article, article_names, assert_close, largest, noise, read, refused, smollm2, well, write,
+};
 use safetensors::Dtype;
 
 const ROPE: [&str; 4] = ["--rope", r#"{"rope_theta":100000}"#, "--pairing", "half-split"];
@@ -13,11 +15,15 @@ fn attention(scratch: &Scratch, more: &[&str]) -> Tensor {
     read(&scratch.at("out.safetensors"), "out")
 }
 
-/// Logits of some hundreds are rounded to f32 in sums of 64 products, here and in the program that made the file: outputs
-/// move by up to twice the values times that.
+/// A logit is a sum of 64 products that together are no larger than the lengths of its query and its key, rounded to f32
+/// here and in the program that made the file, after a rotation; outputs move by up to twice the values times that.
 fn bound(q: &Tensor, k: &Tensor, v: &Tensor) -> f64 {
-    let logit = 8.0 * largest(&q.values()) * largest(&k.values());
-    2.0 * largest(&v.values()) * logit * 2.0 * 70.0 * common::U
+    let length = |row: &[f32]| row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    let longest = |x: &Tensor| x.values().chunks(64).map(length).fold(0.0, f64::max);
+    let logit = longest(q) * longest(k) / 8.0;
+    // Each of up to 66 sums and the rotation's 2e-7 and four roundings of both; not all at their worst in one direction,
+    // which sums of random signs never are: the square root of their number.
+    2.0 * largest(&v.values()) * logit * 2.0 * (66f64.sqrt() + 2.0 * 8.0) * common::U
 }
 
 #[test]
@@ -76,6 +82,39 @@ fn every_option_changes_the_answer_alike_on_device_and_cpu() {
     let nothing = attention(&scratch, &[]).values();
     file(&scratch, None);
     assert_close(&nothing, &attention(&scratch, &[]).values(), 1e-6);
+}
+
+/// The article's whole layer: its inputs and its weights to its outputs.
+#[test]
+fn the_articles_layer_comes_out() {
+    const YARN: &str =
+        r#"{"rope_type":"yarn","factor":16,"original_max_position_embeddings":2048,"attn_factor":0.707}"#;
+    const NTK: &str = r#"{"rope_type":"ntk_alpha","alpha":16}"#;
+    let scratch = Scratch::new();
+    for (name, heads, kv_heads, rope) in
+        [("mha_yarn", "4", "4", YARN), ("gqa", "6", "2", "{}"), ("mqa_long", "4", "1", NTK)]
+    {
+        let name = format!("attention.{name}");
+        let weights = article_names(&format!("{name}.weights."));
+        let tensors: Vec<_> = weights
+            .iter()
+            .map(|full| (full.trim_start_matches(&format!("{name}.")), article(full)))
+            .chain([("inputs", article(&format!("{name}.inputs")))])
+            .collect();
+        let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (*name, tensor)).collect();
+        write(&scratch.at("in.safetensors"), &tensors);
+        let args = ["--heads", heads, "--kv-heads", kv_heads, "--causal", "--pairing", "interleaved", "--rope", rope];
+        let expected = article(&format!("{name}.out"));
+        for more in [&[][..], &["--unfused"], &["--cpu"]] {
+            let got = attention(&scratch, &[&args[..], more].concat());
+            assert_eq!(got.shape, expected.shape);
+            // Numbers of about 1, rounded to f32 in a dozen operations with sums of up to 70 terms, here and there.
+            assert_close(&got.values(), &expected.values(), 1e-5);
+        }
+    }
+    refused(scratch.path(), &["attention", "in.safetensors", "out.safetensors"], 1, &["--heads", "missing"]);
+    let seven = ["attention", "in.safetensors", "out.safetensors", "--heads", "7"];
+    refused(scratch.path(), &seven, 1, &["--heads", "7", "divisor"]);
 }
 
 /// Heads before tokens, halves, and a bias that hides keys by minus infinity.

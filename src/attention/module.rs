@@ -66,7 +66,8 @@ impl Module {
         Self { layer: layer.clone(), output: output.clone(), rotation: None, unfused: false, scratch: None }
     }
 
-    /// Rotates queries and keys before they meet. Without it they stay as they are projected (NoPE).
+    /// Rotates queries and keys in memory, before they meet: at any positions, with several axes too. Without it they
+    /// stay as they are projected (NoPE), unless [`Attention::rotate`] turns them on their way into attention.
     pub fn rotate(mut self, rope: &Rope, positions: Positions) -> Self {
         self.rotation = Some((rope.clone(), positions));
         self
@@ -116,6 +117,10 @@ impl Module {
     /// one token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         let shape = self.layer.shape()?;
+        if self.rotation.is_some() && self.layer.rotates() {
+            let may_be = "either that or Attention::rotate: together they would turn queries and keys twice";
+            return Err(Error::setting("rotate", "given beside a rotation on the way into attention", may_be));
+        }
         let inputs = &self.layer.inputs;
         inputs.expect_floats("inputs")?;
         let scratch = match &self.scratch {
@@ -148,7 +153,12 @@ impl Module {
     }
 
     fn attention(&self, between: &Between<View>) -> Attention<View> {
-        self.layer.attention(&between.q, &between.k, &between.v, between.unrotated_q.as_ref())
+        // Where queries turn on their way into attention, or not at all, they are unrotated in memory.
+        let contextual_query = match &self.rotation {
+            Some(_) => between.unrotated_q.as_ref(),
+            None => self.layer.wants_query_before_rotation().then_some(&between.q),
+        };
+        self.layer.attention(&between.q, &between.k, &between.v, contextual_query)
     }
 
     fn attend(&self, between: &Between<View>) -> Attend {

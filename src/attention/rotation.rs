@@ -44,6 +44,27 @@ impl Rotation {
         Self { frequencies: frequencies.clone(), pairing, first_channel: 0, first_key: 0 }
     }
 
+    /// The rotation of one layer of a model, for sequences of `seq_len` tokens in all; `None` for a layer that does not
+    /// rotate (NoPE). Tokens are text: the same position on all axes, where there are several.
+    ///
+    /// ```
+    /// # fn engine(config: &str) -> phasor::Result<()> {
+    /// use phasor::{attention::Rotation, config::ModelRope};
+    /// let rotation = Rotation::for_layer(ModelRope::from_hugging_face(config)?.layer(0)?, 8192)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`LayerRope::frequencies`](crate::config::LayerRope::frequencies).
+    #[cfg(feature = "config")]
+    pub fn for_layer(layer: &crate::config::LayerRope, seq_len: u32) -> Result<Option<Self>> {
+        if !layer.rotates {
+            return Ok(None);
+        }
+        let rotation = Self::new(&layer.frequencies(seq_len)?, layer.pairing);
+        Ok(Some(rotation.from_channel(layer.rotary.offset() as usize)))
+    }
+
     /// The channels that turn begin at this one.
     pub fn from_channel(mut self, first: usize) -> Self {
         self.first_channel = first;

@@ -93,8 +93,8 @@ impl Layer {
 /// A layer of self-attention: inputs become queries, keys and values, queries and keys are rotated, queries attend to
 /// keys, and what they find becomes outputs.
 ///
-/// `T` is a tensor as in [`Attention`]. On a device [`Module`](super::Module) computes it, which knows the rotation too;
-/// in plain f64 loops [`reference::self_attention`](crate::reference::self_attention).
+/// `T` is a tensor as in [`Attention`], whose [`rotate`](Attention::rotate) turns queries and keys here, too. On a device
+/// [`Module`](super::Module) computes it, which can rotate at other positions as well; in plain f64 loops [`reference::self_attention`](crate::reference::self_attention).
 ///
 /// ```
 /// use phasor::attention::{SelfAttention, SelfAttentionWeights};
@@ -148,6 +148,17 @@ impl<T: Clone> SelfAttention<T> {
         self
     }
 
+    /// Whether attention itself turns queries and keys.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn rotates(&self) -> bool {
+        self.settings.rotation.is_some()
+    }
+
+    /// Whether position embeddings meet queries as they are before the rotation, and none are given for that.
+    pub(crate) fn wants_query_before_rotation(&self) -> bool {
+        !self.contextual_query_is_rotated && self.settings.cope.as_ref().is_some_and(|cope| cope.query.is_none())
+    }
+
     /// The attention among these. `contextual_query` is given if it is not `q`.
     pub(crate) fn attention(&self, q: &T, k: &T, v: &T, contextual_query: Option<&T>) -> Attention<T> {
         let mut attention = Attention { q: q.clone(), k: k.clone(), v: v.clone(), ..self.settings.clone() };
@@ -191,8 +202,7 @@ impl<T: HasLayout + Clone> SelfAttention<T> {
             k: [batch, tokens, kv_heads, channels],
             v: [batch, tokens, kv_heads, value_channels],
             attended: [batch, tokens, heads, value_channels],
-            contextual_query: !self.contextual_query_is_rotated
-                && self.settings.cope.as_ref().is_some_and(|cope| cope.query.is_none()),
+            contextual_query: self.wants_query_before_rotation(),
         })
     }
 }

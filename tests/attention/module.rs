@@ -3,7 +3,9 @@
 
 use crate::case::{Both, assert_near, wide};
 use crate::common::{Golden, Random, gpu};
-use phasor::attention::{Attention, ContextualPe, Linear, Module, ModuleScratch, SelfAttention, SelfAttentionWeights};
+use phasor::attention::{
+    Attention, ContextualPe, Linear, Module, ModuleScratch, Rotation, SelfAttention, SelfAttentionWeights,
+};
 use phasor::frequencies::{Frequencies, Plain};
 use phasor::reference::{Tensor, attention, projection, rope_rotate, self_attention};
 use phasor::{Direction, ElementType, Error, Layout, Pairing, Positions, Rope, View};
@@ -98,11 +100,20 @@ impl Case {
         gpu().zeros(ElementType::F32, [batch, tokens, 1, outputs]).unwrap()
     }
 
-    /// The module fused and not.
-    fn on_device(&self, layer: &SelfAttention<View>) -> [(&'static str, Vec<f64>); 2] {
+    /// The module fused and not, with queries and keys rotated before attention or on their way into it.
+    fn on_device(&self, layer: &SelfAttention<View>) -> [(&'static str, Vec<f64>); 4] {
         let output = self.output();
-        let module = Module::new(layer, &output).rotate(&self.rope(), Positions::Start(0));
-        [("fused", module.clone()), ("unfused", module.unfused())].map(|(form, module)| (form, run(&module, &output)))
+        let before = Module::new(layer, &output).rotate(&self.rope(), Positions::Start(0));
+        let turning =
+            layer.clone().attend(|attention| attention.rotate(Rotation::new(&self.frequencies, self.pairing)));
+        let on_the_way = Module::new(&turning, &output);
+        let forms = [
+            ("fused", before.clone()),
+            ("unfused", before.unfused()),
+            ("rotated on the way, fused", on_the_way.clone()),
+            ("rotated on the way, unfused", on_the_way.unfused()),
+        ];
+        forms.map(|(form, module)| (form, run(&module, &output)))
     }
 
     /// Both forms give what the reference gives, with these settings.
@@ -383,6 +394,12 @@ fn what_does_not_go_together_is_refused() {
             .err()
             .map(|error| error.to_string())
     };
+    let rotated = case();
+    let twice = rotated
+        .layer(Both::view)
+        .attend(|attention| attention.rotate(Rotation::new(&rotated.frequencies, rotated.pairing)));
+    let twice = Module::new(&twice, &rotated.output()).rotate(&rotated.rope(), Positions::Start(0)).prepare(gpu());
+    assert!(matches!(&twice, Err(Error::Setting { field, .. }) if field == "rotate"), "{twice:?}");
     for layer in ["query_proj", "key_proj", "value_proj", "output_proj"] {
         let weight = format!("{layer}.weight");
         assert!(missing(&weight).unwrap().starts_with(&format!("{weight}: was missing")), "{weight}");

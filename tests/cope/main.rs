@@ -6,7 +6,6 @@ mod case;
 mod common;
 mod edges;
 mod golden;
-mod module;
 mod properties;
 mod request;
 mod unfused;

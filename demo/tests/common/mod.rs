@@ -101,6 +101,12 @@ pub fn article(name: &str) -> Tensor {
     tensor(include_bytes!("../../../tests/data/article.safetensors"), name)
 }
 
+/// The names of the article's tensors that begin so.
+pub fn article_names(prefix: &str) -> Vec<String> {
+    let file = SafeTensors::deserialize(include_bytes!("../../../tests/data/article.safetensors")).expect("a file");
+    file.names().into_iter().filter(|name| name.starts_with(prefix)).map(|name| name.to_string()).collect()
+}
+
 /// A tensor of the bundled activations.
 pub fn smollm2(name: &str) -> Tensor {
     tensor(include_bytes!("../../../tests/data/smollm2.safetensors"), name)

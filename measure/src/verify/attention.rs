@@ -3,9 +3,10 @@
 use super::attention_bound::{Contextual, Sizes};
 use super::bound::stored;
 use super::tally::{Compared, Tally};
-use phasor::attention::{Attention, ContextualPe, Fused, Gates, Merge, Schedule, Standing, Unfused};
+use phasor::attention::{Attention, ContextualPe, Fused, Gates, Merge, Rotation, Schedule, Standing, Unfused};
+use phasor::frequencies::Frequencies;
 use phasor::reference::{self, Attended, Tensor, attention, attention_merge};
-use phasor::{ContextualBias, ElementType, Error, Gpu, Layout, Prepared, Result, View};
+use phasor::{ContextualBias, ElementType, Error, Gpu, Layout, Pairing, Prepared, Result, View};
 use std::fmt;
 use std::ops::Range;
 
@@ -50,10 +51,18 @@ enum What {
     SeparateKeys,
     /// Gates from values, and sums of gates handed in and out.
     ValueGates,
+    /// Rotated on the way in, half-split.
+    Rotated,
+    /// Rotated on the way in, by neighbours, with position embeddings that meet rotated queries.
+    RotatedContextual,
+    /// The same over rows of different lengths, with a bias.
+    RotatedRows,
+    /// Some channels, half-split, with position embeddings that meet unrotated queries.
+    RotatedApart,
 }
 
 impl What {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 11] = [
         Self::Plain,
         Self::Causal,
         Self::Masked,
@@ -61,10 +70,14 @@ impl What {
         Self::ContextualMasked,
         Self::SeparateKeys,
         Self::ValueGates,
+        Self::Rotated,
+        Self::RotatedContextual,
+        Self::RotatedRows,
+        Self::RotatedApart,
     ];
 
     fn is_contextual(self) -> bool {
-        !matches!(self, Self::Plain | Self::Causal | Self::Masked)
+        !matches!(self, Self::Plain | Self::Causal | Self::Masked | Self::Rotated)
     }
 }
 
@@ -84,6 +97,18 @@ impl Case {
 
     fn writes_gate_sums(&self) -> bool {
         self.writes_all() && self.what.is_contextual()
+    }
+
+    /// All channels, but for an odd one, half-split or by neighbours; or four of them from the second on.
+    fn rotation(&self) -> Result<Rotation> {
+        let pairs = if self.what == What::RotatedApart { 2 } else { self.channels / 2 };
+        let inv_freq = (0..pairs).map(|pair| 0.7f64.powi(pair as i32)).collect();
+        let frequencies = Frequencies::new(inv_freq, FACTOR)?;
+        Ok(match self.what {
+            What::Rotated => Rotation::new(&frequencies, Pairing::HalfSplit),
+            What::RotatedApart => Rotation::new(&frequencies, Pairing::HalfSplit).from_channel(1),
+            _ => Rotation::new(&frequencies, Pairing::Interleaved),
+        })
     }
 
     /// An output's shape, with this many channels.
@@ -111,7 +136,7 @@ pub(super) fn cases() -> Vec<Case> {
         let whats = What::ALL.into_iter().map(move |what| case(what, ElementType::F32, 8));
         let storages = [(ElementType::F16, 8), (ElementType::BF16, 8), (ElementType::F32, 5), (ElementType::F16, 5)];
         let storages = storages.into_iter().flat_map(move |(element, channels)| {
-            [What::Masked, What::Contextual].map(|what| case(what, element, channels))
+            [What::Causal, What::Masked, What::RotatedContextual].map(|what| case(what, element, channels))
         });
         whats.chain(storages)
     });
@@ -209,51 +234,47 @@ impl Tensors<Numbers> {
     }
 
     fn sizes(&self, what: What) -> Result<Sizes> {
+        let rotated = matches!(what, What::Rotated | What::RotatedContextual | What::RotatedRows | What::RotatedApart);
         let channels = self.q.layout.shape()[3];
         let scale = (channels as f64).sqrt().recip();
-        let magnitudes = |numbers: &Numbers| numbers.wide.iter().map(|x| x.abs()).collect::<Vec<_>>();
-        let largest_logit = |q: &Numbers, embeddings: &Numbers, magnitude: bool| -> Result<(f64, f64)> {
-            let (q_wide, e_wide) = match magnitude {
-                true => (magnitudes(q), magnitudes(embeddings)),
-                false => (q.wide.clone(), embeddings.wide.clone()),
-            };
-            let (q, e) = (Tensor::new(&q_wide, q.layout)?, Tensor::new(&e_wide, embeddings.layout)?);
-            let z = reference::cope_logits(&q, &e)?;
-            let rows = z.chunks(POSITIONS);
-            let steps = rows.flat_map(|row| row.windows(2).map(|two| (two[1] - two[0]).abs()));
-            Ok((z.iter().copied().fold(0.0, f64::max), steps.fold(0.0, f64::max)))
-        };
         let query = if what == What::SeparateKeys { &self.query } else { &self.q };
+        let with_positions = channels as f64 * query.largest() * self.embeddings.largest();
+        let product = scale * channels as f64 * self.q.largest() * self.k.largest();
         Ok(Sizes {
             channels,
             keys: KEYS,
-            product: scale * channels as f64 * self.q.largest() * self.k.largest(),
-            bias: if matches!(what, What::Masked | What::ContextualMasked) { self.bias.largest() } else { 0.0 },
+            product: if rotated { Sizes::turned(product, FACTOR) } else { product },
+            turned: if rotated { Sizes::turning(product, FACTOR) } else { 0.0 },
+            bias: if matches!(what, What::Masked | What::ContextualMasked | What::RotatedRows) {
+                self.bias.largest()
+            } else {
+                0.0
+            },
             value: self.v.largest(),
             contextual: match what.is_contextual() {
                 false => None,
-                true => Some(Contextual {
-                    product: largest_logit(query, &self.embeddings, true)?.0,
-                    slope: largest_logit(query, &self.embeddings, false)?.1,
-                    bias_scale: BIAS_SCALE,
-                }),
+                true if matches!(what, What::RotatedContextual | What::RotatedRows) => {
+                    Some(Contextual::turned(with_positions, FACTOR).times(BIAS_SCALE))
+                }
+                true => Some(Contextual::new(with_positions).times(BIAS_SCALE)),
             },
         })
     }
 }
 
-/// Some factor other than 1.
+/// Some factors other than 1: of the contextual bias, and of a rotation.
 const BIAS_SCALE: f64 = 0.75;
+const FACTOR: f64 = 1.25;
 
 impl<T: Clone> Tensors<T> {
     fn contextual(&self) -> ContextualPe<T> {
         ContextualPe::new(&self.embeddings).bias_scale(BIAS_SCALE)
     }
 
-    fn request(&self, what: What) -> Attention<T> {
+    fn request(&self, case: &Case) -> Result<Attention<T>> {
         let plain = Attention::new(&self.q, &self.k, &self.v);
         let contextual = self.contextual();
-        match what {
+        Ok(match case.what {
             What::Plain => plain,
             What::Causal => plain.causal(),
             What::Masked => plain.key_ranges(&self.key_ranges).keep(&self.keep).bias(&self.bias).window(20),
@@ -268,7 +289,14 @@ impl<T: Clone> Tensors<T> {
                 plain.keep(&self.keep).cope(contextual.query(&self.query).gates(Gates::Keys(self.gate_keys.clone())))
             }
             What::ValueGates => plain.causal().cope(contextual.gates(Gates::Values).gate_sum(&self.gate_sum)),
-        }
+            What::Rotated => plain.key_ranges(&self.key_ranges).rotate(case.rotation()?),
+            What::RotatedContextual => plain.causal().rotate(case.rotation()?).cope(contextual),
+            What::RotatedRows => {
+                let rows = plain.key_ranges(&self.key_ranges).bias(&self.bias).causal().standing(Standing::RowLast);
+                rows.rotate(case.rotation()?).cope(contextual)
+            }
+            What::RotatedApart => plain.causal().rotate(case.rotation()?).cope(contextual.query(&self.q)),
+        })
     }
 }
 
@@ -299,7 +327,7 @@ impl Results {
 
 pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<()> {
     let numbers = Tensors::random(case)?;
-    let expected = attention(&numbers.map(Numbers::tensor)?.request(case.what))?;
+    let expected = attention(&numbers.map(Numbers::tensor)?.request(case)?)?;
     let results = Results::new(gpu, case)?;
     let operations = match operations(gpu, case, &numbers.map(|numbers| numbers.view(gpu))?, &results) {
         // What a device has too few bindings for, the library refuses, and the device cannot get wrong.
@@ -316,7 +344,7 @@ pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<(
 }
 
 fn operations(gpu: &Gpu, case: &Case, tensors: &Tensors<View>, results: &Results) -> Result<Vec<Prepared>> {
-    let request = tensors.request(case.what);
+    let request = tensors.request(case)?;
     let fused = |request: &Attention<View>, to: &Results, schedule| {
         let fused = Fused::new(request, &to.out).schedule(schedule);
         let fused = if case.writes_all() { fused.lse(&to.lse) } else { fused };
@@ -338,10 +366,10 @@ fn operations(gpu: &Gpu, case: &Case, tensors: &Tensors<View>, results: &Results
             let left = Tensors { gate_sum: part.gate_sum.clone(), ..left };
             let standing = |start: usize| Standing::From((KEYS - case.tokens()) as i64 - start as i64);
             let left = match case.what {
-                What::Contextual => left.request(case.what).cope(left.contextual().gate_sum(&left.gate_sum)),
-                _ => left.request(case.what),
+                What::Contextual => left.request(case)?.cope(left.contextual().gate_sum(&left.gate_sum)),
+                _ => left.request(case)?,
             };
-            let right = right.request(case.what).standing(standing(CUT));
+            let right = right.request(case)?.standing(standing(CUT));
             Ok(vec![
                 fused(&right, &part, Schedule::Split)?,
                 fused(&left.standing(standing(0)), results, Schedule::Split)?,
@@ -423,8 +451,7 @@ pub(super) async fn check_bias(gpu: &Gpu, element: ElementType, tally: &mut Tall
     gpu.submit(|pass| bias.record(pass))?;
     // Logits are exact here.
     let sizes = tensors.sizes(What::Contextual)?;
-    let sizes =
-        Sizes { product: 0.0, contextual: sizes.contextual.map(|c| Contextual { bias_scale: 1.0, ..c }), ..sizes };
+    let sizes = Sizes { product: 0.0, contextual: sizes.contextual.map(|c| c.times(1.0)), ..sizes };
     let numbers: Vec<_> = gpu
         .read(&out)
         .await?
@@ -450,7 +477,7 @@ pub(super) async fn check_merge(gpu: &Gpu, [own, other]: [ElementType; 2], tally
     let merge = Merge::new(&out, &lse, &part.view(gpu)?, &part_lse.view(gpu)?).prepare(gpu)?;
     gpu.submit(|pass| merge.record(pass))?;
     // Two keys of logits up to 1.
-    let sizes = Sizes { channels: 0, keys: 2, product: 1.0, bias: 0.0, value: 1.0, contextual: None };
+    let sizes = Sizes { channels: 0, keys: 2, product: 1.0, turned: 0.0, bias: 0.0, value: 1.0, contextual: None };
     let outputs = gpu.read(&out).await?.into_iter().zip(&expected.out);
     let outputs = outputs.map(|(got, &exact)| Compared { got, expected: exact, bound: sizes.out(own, exact) });
     let sums = gpu.read(&lse).await?.into_iter().zip(&expected.lse);

@@ -5,6 +5,7 @@ mod attention;
 mod attention_bound;
 mod bound;
 mod case;
+mod projection;
 mod rotation;
 mod table;
 mod tally;
@@ -51,7 +52,9 @@ pub async fn verify(gpu: &Gpu, progress: Progress<'_>) -> Result<Verification> {
     let tables = table::cases()?;
     let rotations = case::cases();
     let attentions = attention::cases();
-    let mut steps = Steps { done: 0, total: (tables.len() + rotations.len() + attentions.len() + 2) as u64, progress };
+    let projections = projection::cases();
+    let total = tables.len() + rotations.len() + attentions.len() + projections.len() + 2;
+    let mut steps = Steps { done: 0, total: total as u64, progress };
     for table in &tables {
         steps.next("tables");
         table::check(gpu, table, &mut tally).await?;
@@ -64,6 +67,10 @@ pub async fn verify(gpu: &Gpu, progress: Progress<'_>) -> Result<Verification> {
     for case in &attentions {
         steps.next("attention");
         attention::check(gpu, case, &mut tally).await?;
+    }
+    for case in &projections {
+        steps.next("projections");
+        projection::check(gpu, case, &mut tally).await?;
     }
     steps.next("contextual bias");
     for element in FLOATS {
