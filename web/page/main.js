@@ -13,16 +13,23 @@ const failedIn = (id) => (error) => {
   byId(id).querySelector(".failure").textContent = error.message;
 };
 
-const presets = fetch(new URL("presets.json", import.meta.url)).then((response) => response.json());
-await init();
-const device = await findDevice();
-byId("device").replaceChildren(`Computed on ${device.on}.`);
-if (device.why) {
-  byId("device").append(element("strong", {}, ` No GPU is used: ${device.why}. `), device.todo);
+async function start() {
+  const presets = fetch(new URL("presets.json", import.meta.url)).then((response) => response.json());
+  await init();
+  const device = await findDevice();
+  byId("device").replaceChildren(`Computed on ${device.on}.`);
+  if (device.why) {
+    byId("device").append(element("strong", {}, ` No GPU is used: ${device.why}. `), device.todo);
+  }
+  await startExplore(device.compute, await presets, failedIn("explore"));
+  document.documentElement.dataset.first = performance.now().toFixed();
+  for (const [id, start] of [["rotation", startRotation], ["cope", startCope]]) {
+    whenNear(byId(id), () => start(device.compute, failedIn(id)).catch(failedIn(id)));
+  }
+  startCheck(device);
 }
-await startExplore(device.compute, await presets, failedIn("explore"));
-document.documentElement.dataset.first = performance.now().toFixed();
-for (const [id, start] of [["rotation", startRotation], ["cope", startCope]]) {
-  whenNear(byId(id), () => start(device.compute, failedIn(id)).catch(failedIn(id)));
-}
-startCheck(device);
+
+start().catch((error) => {
+  console.error(error);
+  byId("device").textContent = `This page could not start: ${error.message}`;
+});

@@ -59,6 +59,8 @@ async function run(title, gpu, tests) {
       } catch (error) {
         failed++;
         console.log(`FAILED  ${title}: ${test}\n        ${error.stack}`);
+        // Of a page that has not loaded there is no more to be known.
+        if (test === Object.keys(all)[0]) break;
       }
     }
   } finally {
