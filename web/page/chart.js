@@ -39,6 +39,10 @@ export function draw(figure, options, description) {
   render();
 }
 
+/** What is said of the point nearest to the pointer: for eyes only, as the chart is one image. */
+export const tip = (points, options) =>
+  Plot.tip(points, Plot.pointerX({ fill: "var(--paper)", ariaHidden: "true", ...options }));
+
 /** A name in the colour of its line, for every line of a chart. */
 export const legend = (names) => names.map((name, i) => {
   const span = document.createElement("span");

@@ -1,5 +1,5 @@
 // The charts of part one.
-import { COLOURS, Plot, draw } from "./chart.js";
+import { COLOURS, Plot, draw, tip } from "./chart.js";
 import { compact, short } from "./format.js";
 
 const pairsOf = (model) => {
@@ -33,10 +33,10 @@ export function drawWavelengths(figure, models) {
       model.unscaled && Plot.lineY(rows, { x: "pair", y: "plain", stroke: colour, strokeOpacity: 0.45, strokeDasharray: "2 3" }),
       Plot.lineY(rows, { x: "pair", y: "wavelength", stroke: colour, strokeWidth: 1.75 }),
       model.context && Plot.ruleY([model.context], { stroke: colour, strokeDasharray: "6 4", strokeOpacity: 0.7 }),
-      Plot.tip(rows, Plot.pointerX({
-        x: "pair", y: "wavelength", stroke: colour, fill: "var(--paper)",
+      tip(rows, {
+        x: "pair", y: "wavelength", stroke: colour,
         title: ({ pair, wavelength, divisor }) => `pair ${pair}\none turn in ${short(wavelength)} tokens${divisor === 1 ? "" : `\nslowed ${short(divisor)} times`}`,
-      })),
+      }),
     ];
   });
   draw(figure, {
@@ -52,9 +52,9 @@ export function drawDivisors(figure, models) {
     const colour = COLOURS[model.colour];
     return [
       Plot.lineY(rows, { x: "pair", y: "divisor", stroke: colour, strokeWidth: 1.75, curve: "step" }),
-      Plot.tip(rows, Plot.pointerX({
-        x: "pair", y: "divisor", stroke: colour, fill: "var(--paper)", title: ({ pair, divisor }) => `pair ${pair}\nslowed ${short(divisor)} times`,
-      })),
+      tip(rows, {
+        x: "pair", y: "divisor", stroke: colour, title: ({ pair, divisor }) => `pair ${pair}\nslowed ${short(divisor)} times`,
+      }),
     ];
   });
   draw(figure, { x: { label: "pair →" }, y: { label: "↑ slowed so many times", grid: true, ticks: 5, zero: false, nice: true }, marks: [Plot.ruleY([1], { strokeOpacity: 0.4 }), ...marks] },
@@ -65,10 +65,10 @@ export function drawDivisors(figure, models) {
 export function drawSimilarity(figure, curves) {
   const marks = curves.flatMap(({ points, colour }) => [
     Plot.lineY(points, { x: "distance", y: "similarity", stroke: COLOURS[colour], strokeWidth: 1.5 }),
-    Plot.tip(points, Plot.pointerX({
-      x: "distance", y: "similarity", stroke: COLOURS[colour], fill: "var(--paper)",
+    tip(points, {
+      x: "distance", y: "similarity", stroke: COLOURS[colour],
       title: ({ distance, similarity }) => `${distance.toLocaleString("en")} tokens apart\nsimilarity ${similarity.toFixed(3)}`,
-    })),
+    }),
   ]);
   draw(figure, { x: { label: "distance in tokens →", tickFormat: compact, ticks: 5 }, y: { label: "↑ similarity", grid: true, ticks: 5 }, marks: [Plot.ruleY([0], { strokeOpacity: 0.4 }), ...marks] },
     "Mean cosine over all pairs against the distance of query and key");

@@ -1,5 +1,5 @@
 // Part two: pairs as hands of a clock, and a product that knows only a distance.
-import { Plot, draw } from "./chart.js";
+import { Plot, draw, tip } from "./chart.js";
 import { byId, choices, latest, slider } from "./dom.js";
 import { fixed, short } from "./format.js";
 import { activations } from "./activations.js";
@@ -100,10 +100,10 @@ export async function startRotation(compute, failed) {
       Plot.lineY(near, { x: "distance", y: "product", stroke: "var(--a)", strokeWidth: 1.5 }),
       Plot.dot(far.filter((_, i) => i % 4 === 0), { x: "distance", y: "product", stroke: "var(--b)", r: 2.5 }),
       behind && Plot.dot([here], { x: "distance", y: "product", fill: "var(--ink)", r: 5 }),
-      Plot.tip(near, Plot.pointerX({
-        x: "distance", y: "product", fill: "var(--paper)",
+      tip(near, {
+        x: "distance", y: "product",
         title: ({ distance, product: p }) => `${distance} tokens apart\nq·k = ${fixed(p, 4)} at the beginning\nq·k = ${fixed(far[distance].product, 4)} at ${tell(PLACES[1])}`,
-      })),
+      }),
     ];
     draw(byId("products"), { x: { label: "distance m − n in tokens →" }, y: { label: "↑ q·k of the head", grid: true, ticks: 5 }, marks },
       "The head's product of query and key against their distance, at two places of a text");
