@@ -1,10 +1,10 @@
 //! A rope with everything that a rotation needs, whether a model's file or the command line said so.
 
 use crate::failure::Failure;
-use crate::model::{Format, Model};
 use phasor::config::{LayerRope, Spec};
 use phasor::frequencies::{Axes, Frequencies, Law, QueryScale};
 use phasor::{Pairing, Rotary};
+use phasor_measure::explain::{Model, text_axes};
 
 /// One layer's rope.
 #[derive(Debug, Clone)]
@@ -86,14 +86,6 @@ impl Encoding {
     pub fn by_axis(&self, whole: &Frequencies) -> Result<Vec<Frequencies>, Failure> {
         let factor = |axis: u8| if axis == 0 { whole.attention_factor() } else { 1.0 };
         (0..self.axes.count()).map(|axis| keep(whole, &self.axes, |of| of == axis, factor(axis))).collect()
-    }
-}
-
-/// llama.cpp gives a token of text the position 0 on the last of four axes.
-pub fn text_axes(format: Format, axes: u8) -> u8 {
-    match (format, axes) {
-        (Format::Gguf, 4) => 3,
-        _ => axes,
     }
 }
 

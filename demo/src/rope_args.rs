@@ -2,11 +2,12 @@
 
 use crate::encoding::Encoding;
 use crate::failure::{self, Failure};
-use crate::model::{Model, ModelFile};
+use crate::model::{self, ModelFile};
 use crate::tensors::File;
 use clap::{ArgGroup, Args, ValueEnum};
 use phasor::Pairing;
 use phasor::config::Spec;
+use phasor_measure::explain::Model;
 
 /// The rope settings that several subcommands take.
 #[derive(Debug, Args)]
@@ -89,8 +90,8 @@ impl RopeArgs {
     }
 
     fn layer_of(&self, model: &Model) -> Result<Encoding, Failure> {
-        warn(&model.file.display().to_string(), &model.warnings);
-        Ok(Encoding::of_layer(model, model.layer(self.layer, self.layer_type.as_deref())?))
+        warn(&model.file, &model.warnings);
+        Ok(Encoding::of_layer(model, model::layer(model, self.layer, self.layer_type.as_deref())?))
     }
 
     /// How long the sequence is, given one past its last position.

@@ -1,5 +1,5 @@
 //! What both the command `phasor` and the web page run on a device: the demo on real activations, the check of every
-//! kernel variant, the measurement against a copy kernel.
+//! kernel variant, the measurement against a copy kernel, and what there is to say about a model's ropes.
 //!
 //! Everything here is async, prints nothing, tells a callback how far it is, and returns results that serde can write.
 
@@ -7,6 +7,7 @@ mod activations;
 pub mod bench;
 mod demo;
 mod device;
+pub mod explain;
 mod progress;
 mod verify;
 

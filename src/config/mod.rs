@@ -9,6 +9,7 @@
 
 mod gguf;
 mod hugging_face;
+mod json;
 mod law;
 mod layer;
 mod notes;

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
-
+use super::json::{self, Map, Value};
 use crate::{Error, Result};
 
 /// A view of one object of a file. A key with the value `null` counts as absent, as it does for transformers.
@@ -16,13 +15,13 @@ use crate::{Error, Result};
 #[derive(Clone)]
 pub(super) struct Object<'a> {
     path: String,
-    map: &'a Map<String, Value>,
+    map: &'a Map,
     read: Rc<RefCell<BTreeSet<&'a str>>>,
 }
 
 /// JSON text as a value, in the dialect that Python writes: see [`quote_non_finite`].
 pub(super) fn parse(what: &str, text: &str) -> Result<Value> {
-    serde_json::from_str(&quote_non_finite(text))
+    json::parse(&quote_non_finite(text))
         .map_err(|error| Error::setting(what, format!("no JSON ({error})"), "a JSON object"))
 }
 
@@ -77,7 +76,7 @@ impl<'a> Object<'a> {
 
     /// An object without keys.
     pub fn empty(path: impl Into<String>) -> Self {
-        static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+        static NOTHING: LazyLock<Map> = LazyLock::new(Map::new);
         Self { path: path.into(), map: &NOTHING, read: Rc::default() }
     }
 

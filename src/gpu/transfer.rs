@@ -67,6 +67,7 @@ impl Gpu {
     }
 
     /// A new buffer that starts with these bytes.
+    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn filled_buffer(&self, bytes: &[u8]) -> Result<wgpu::Buffer> {
         let buffer = self.tensor_buffer(bytes.len() as u64, true)?;
         // A lost device maps nothing, and has been reported by now.
@@ -74,6 +75,20 @@ impl Gpu {
             mapped.slice(..bytes.len()).copy_from_slice(bytes);
         }
         buffer.unmap();
+        Ok(buffer)
+    }
+
+    /// A new buffer that starts with these bytes. Where a browser has no room to map one it throws, past all error scopes.
+    #[cfg(target_family = "wasm")]
+    pub(crate) fn filled_buffer(&self, bytes: &[u8]) -> Result<wgpu::Buffer> {
+        let buffer = self.tensor_buffer(bytes.len() as u64, false)?;
+        let (words, rest) = bytes.split_at(bytes.len() / 4 * 4);
+        let mut last = [0; 4];
+        last[..rest.len()].copy_from_slice(rest);
+        self.queue().write_buffer(&buffer, 0, words);
+        if !rest.is_empty() {
+            self.queue().write_buffer(&buffer, words.len() as u64, &last);
+        }
         Ok(buffer)
     }
 
@@ -163,8 +178,10 @@ impl Gpu {
             self.queue().submit([encoder.finish()]);
         })?;
         self.map(&staging).await?;
-        let mapped = staging.slice(..).get_mapped_range().map_err(|e| lost("reading back", &e))?;
-        Ok(mapped.to_vec())
+        let bytes = staging.slice(..).get_mapped_range().map_err(|e| lost("reading back", &e))?.to_vec();
+        // A browser frees a buffer when its garbage collector comes by, which does not know how large it is.
+        staging.destroy();
+        Ok(bytes)
     }
 
     /// Waits until a buffer is mapped for reading.

@@ -9,12 +9,9 @@ use super::step::{Step, WORKGROUP};
 use crate::Result;
 use crate::gpu::Shader;
 
-const SCORES: Module =
-    Module { name: "attention_decode_scores", wgsl: include_str!("../../shaders/attention_decode_scores.wgsl") };
-const VALUES: Module =
-    Module { name: "attention_decode_values", wgsl: include_str!("../../shaders/attention_decode_values.wgsl") };
-const MERGE: Module =
-    Module { name: "attention_decode_merge", wgsl: include_str!("../../shaders/attention_decode_merge.wgsl") };
+const SCORES: Module = modules::module!("attention_decode_scores");
+const VALUES: Module = modules::module!("attention_decode_values");
+const MERGE: Module = modules::module!("attention_decode_merge");
 
 /// Keys to an invocation on a device that is a CPU, where a workgroup's own costs weigh more than idle cores, and on a
 /// GPU.

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::gpu::Shader;
 use unrolled::{Turning, Unrolled};
 
-const KERNEL: Module = Module { name: "attention_rows", wgsl: include_str!("../../shaders/attention_rows.wgsl") };
+const KERNEL: Module = modules::module!("attention_rows");
 
 /// Invocations to a group: as many as a CPU's vector registers hold lanes, so that a group ends with its own last key.
 const WORKGROUP: u32 = 8;

@@ -8,7 +8,7 @@ use crate::attention::VisibleKeys;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
-const KERNEL: Module = Module { name: "attention_scores", wgsl: include_str!("../../shaders/attention_scores.wgsl") };
+const KERNEL: Module = modules::module!("attention_scores");
 
 /// The numbers behind the places in the uniform, as the shader declares them.
 #[repr(C)]

@@ -6,7 +6,7 @@ use super::step::{Step, WORKGROUP};
 use crate::Result;
 use crate::gpu::Shader;
 
-const KERNEL: Module = Module { name: "attention_tiles", wgsl: include_str!("../../shaders/attention_tiles.wgsl") };
+const KERNEL: Module = modules::module!("attention_tiles");
 
 /// Queries to a workgroup, and value channels.
 const TILE_ROWS: usize = WORKGROUP as usize;

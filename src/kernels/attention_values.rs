@@ -7,7 +7,7 @@ use crate::ElementType;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
-const KERNEL: Module = Module { name: "attention_values", wgsl: include_str!("../../shaders/attention_values.wgsl") };
+const KERNEL: Module = modules::module!("attention_values");
 
 /// How many keys one dispatch goes over: one iteration each, of the 65,535 that Mesa's llvmpipe allows.
 const KEYS_AT_ONCE: usize = 1 << 15;

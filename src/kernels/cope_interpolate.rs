@@ -8,7 +8,7 @@ use crate::ElementType;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
-const KERNEL: Module = Module { name: "cope_interpolate", wgsl: include_str!("../../shaders/cope_interpolate.wgsl") };
+const KERNEL: Module = modules::module!("cope_interpolate");
 
 /// What becomes of the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::ElementType;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
-const KERNEL: Module = Module { name: "cope_logits", wgsl: include_str!("../../shaders/cope_logits.wgsl") };
+const KERNEL: Module = modules::module!("cope_logits");
 
 /// The numbers behind the places in the uniform, as the shader declares them.
 #[repr(C)]

@@ -7,7 +7,7 @@ use crate::ElementType;
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
-const KERNEL: Module = Module { name: "cope_positions", wgsl: include_str!("../../shaders/cope_positions.wgsl") };
+const KERNEL: Module = modules::module!("cope_positions");
 
 /// The numbers behind the places in the uniform, as the shader declares them.
 #[repr(C)]

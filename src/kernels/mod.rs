@@ -22,6 +22,8 @@ pub(crate) mod rope_table;
 pub(crate) mod rotation;
 pub(crate) mod softmax;
 pub(crate) mod step;
+#[cfg(any(test, target_family = "wasm"))]
+pub(crate) mod stripped;
 pub(crate) mod words;
 
 use crate::gpu::Shader;

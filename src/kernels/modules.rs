@@ -2,13 +2,33 @@
 
 use crate::Pairing;
 
+/// A file in `shaders`, or in a folder there, as a module: whole, or for a download without what only people read.
+macro_rules! module {
+    ($file:literal) => {
+        $crate::kernels::modules::module!("", $file)
+    };
+    ($folder:literal, $file:literal) => {{
+        const TEXT: &str = include_str!(concat!("../../shaders/", $folder, $file, ".wgsl"));
+        #[cfg(not(target_family = "wasm"))]
+        const WGSL: &str = TEXT;
+        #[cfg(target_family = "wasm")]
+        const WGSL: &str = {
+            const BYTES: &[u8] =
+                &$crate::kernels::stripped::stripped::<{ $crate::kernels::stripped::stripped::<0>(TEXT).1 }>(TEXT).0;
+            match str::from_utf8(BYTES) {
+                Ok(text) => text,
+                Err(_) => panic!("comments were cut within a character"),
+            }
+        };
+        $crate::kernels::modules::Module { name: $file, wgsl: WGSL }
+    }};
+}
+pub(crate) use module;
+
 /// Declares a constant for each file in `shaders/shared`.
 macro_rules! shared {
     ($($name:ident = $file:literal;)*) => {
-        $(pub(crate) const $name: Module = Module {
-            name: $file,
-            wgsl: include_str!(concat!("../../shaders/shared/", $file, ".wgsl")),
-        };)*
+        $(pub(crate) const $name: Module = module!("shared/", $file);)*
     };
 }
 

@@ -11,7 +11,7 @@ use crate::gpu::{Access, Binding, Shader};
 use crate::{ElementType, Pairing};
 use bytemuck::{Pod, Zeroable};
 
-const KERNEL: Module = Module { name: "rope_rotate", wgsl: include_str!("../../shaders/rope_rotate.wgsl") };
+const KERNEL: Module = modules::module!("rope_rotate");
 
 /// Where the turning angle comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

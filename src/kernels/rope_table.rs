@@ -5,7 +5,7 @@ use super::modules::{self, Lane, Module};
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
-const KERNEL: Module = Module { name: "rope_table", wgsl: include_str!("../../shaders/rope_table.wgsl") };
+const KERNEL: Module = modules::module!("rope_table");
 
 /// Invocations to a group: lanes of a row, and rows.
 const WORKGROUP: [u32; 2] = [16, 4];

@@ -5,7 +5,7 @@ use super::step::{Operand, Step, WORKGROUP};
 use crate::gpu::{Access, Binding, Shader};
 use bytemuck::{Pod, Zeroable};
 
-const KERNEL: Module = Module { name: "softmax", wgsl: include_str!("../../shaders/softmax.wgsl") };
+const KERNEL: Module = modules::module!("softmax");
 
 /// The numbers behind the places in the uniform, as the shader declares them.
 #[repr(C)]

@@ -4,10 +4,12 @@ mod command;
 mod need;
 mod runner;
 mod screen;
+mod serve;
 mod setup;
 mod steps;
 mod system;
 mod vulkan;
+mod web;
 
 use std::process::ExitCode;
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         "test" => runner::run(rest),
         "setup" => setup::provide(&steps::needs(&steps::all())),
         "bench" => bench(rest),
+        "web" => web::run(rest),
         "help" | "--help" | "-h" => {
             print!("{}", help());
             Ok(())
@@ -71,6 +74,7 @@ Commands:
   demo [ARGUMENT…]   rotate the bundled activations on this machine's GPU, or else on a software GPU
   test [STEP…]       every check there is, or only the steps named; ends at the first that fails
   bench [ARGUMENT…]  the criterion benchmarks, in full
+  web [--build-only] build the package for JavaScript and the page, and serve the page on localhost
   setup              only install what all of these need
 
 Each first installs what it misses: on Debian and Ubuntu by apt-get (as root or with sudo), having said so;

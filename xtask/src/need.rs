@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::command::Command;
 use crate::system::System;
 use crate::vulkan;
+use crate::web;
 
 /// Something that must be on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +22,13 @@ pub enum Need {
     SwiftShader,
     SpirvVal,
     Glslang,
+    /// A compiler for WebAssembly that has its library's sources.
+    WasmCompiler,
+    WasmSources,
+    Node,
+    Npm,
+    Chromium,
+    Firefox,
 }
 
 impl Need {
@@ -34,6 +42,12 @@ impl Need {
             Self::SwiftShader => "SwiftShader",
             Self::SpirvVal => "spirv-val",
             Self::Glslang => "glslangValidator",
+            Self::WasmCompiler => "rustc for WASM",
+            Self::WasmSources => "std's sources",
+            Self::Node => "Node",
+            Self::Npm => "npm",
+            Self::Chromium => "Chromium",
+            Self::Firefox => "Firefox",
         }
     }
 
@@ -47,6 +61,12 @@ impl Need {
             Self::SwiftShader => "Chromium's software GPU, a second and stricter device for the tests",
             Self::SpirvVal => "checks the shaders' SPIR-V",
             Self::Glslang => "checks the shaders' GLSL",
+            Self::WasmCompiler => "compiles the package for JavaScript",
+            Self::WasmSources => "built small, for the package's download",
+            Self::Node => "makes the download of what was compiled, and drives browsers",
+            Self::Npm => "gets the programs for that",
+            Self::Chromium => "runs the package's tests, on Dawn",
+            Self::Firefox => "runs the package's tests, on wgpu",
         }
     }
 
@@ -66,6 +86,12 @@ impl Need {
             Self::SwiftShader => vulkan::swiftshader().map(shown),
             Self::SpirvVal => on_path("spirv-val").map(shown),
             Self::Glslang => on_path("glslangValidator").map(shown),
+            Self::WasmCompiler => web::compiler(),
+            Self::WasmSources => web::sources(),
+            Self::Node => on_path("node").map(shown),
+            Self::Npm => on_path("npm").map(shown),
+            Self::Chromium => one_of(&["chromium", "chromium-browser", "google-chrome"]).map(shown),
+            Self::Firefox => one_of(&["firefox-esr", "firefox"]).map(shown),
         }
     }
 
@@ -76,6 +102,11 @@ impl Need {
             Self::Clippy => Some("clippy"),
             _ => None,
         }
+    }
+
+    /// The component of the Rust toolchain that has it as well, if rustup's servers can be reached.
+    pub fn optional_component(self) -> Option<&'static str> {
+        (self == Self::WasmSources).then_some("rust-src")
     }
 
     /// The system's package that has it; where we know no names, Debian's.
@@ -90,6 +121,14 @@ impl Need {
             Self::SwiftShader => ["chromium"; 3],
             Self::SpirvVal => ["spirv-tools"; 3],
             Self::Glslang => ["glslang-tools", "glslang", "glslang"],
+            Self::WasmCompiler => ["rustc-web", "rustup", "rustup"],
+            Self::WasmSources => ["rust-web-src", "rust-src", "rust-src"],
+            Self::Node => ["nodejs"; 3],
+            Self::Npm => ["npm", "nodejs-npm", "npm"],
+            Self::Chromium if system == System::Ubuntu => ["chromium-browser"; 3],
+            Self::Chromium => ["chromium"; 3],
+            Self::Firefox if system == System::Ubuntu => ["firefox"; 3],
+            Self::Firefox => ["firefox-esr", "firefox", "firefox"],
         };
         match system {
             System::Debian | System::Ubuntu | System::Other => debian,
@@ -104,6 +143,11 @@ impl Need {
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let file = format!("{program}{}", std::env::consts::EXE_SUFFIX);
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(&file)).find(|path| path.is_file())
+}
+
+/// The first of these programs that is there.
+fn one_of(programs: &[&str]) -> Option<PathBuf> {
+    programs.iter().find_map(|program| on_path(program))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub fn provide(needs: &[Need]) -> Result<(), String> {
     if missing.is_empty() {
         return Ok(());
     }
+    let missing = try_components(missing);
     let (components, packages): (Vec<Need>, Vec<Need>) =
         missing.into_iter().partition(|need| need.component().is_some() && on_path("rustup").is_some());
     if !components.is_empty() {
@@ -24,6 +25,19 @@ pub fn provide(needs: &[Need]) -> Result<(), String> {
         None => Ok(()),
         Some(need) => Err(format!("{} is still not to be found after its package was installed", need.name())),
     }
+}
+
+/// What is still missing after rustup has been asked for what it may have, where there is another way if it has not.
+fn try_components(missing: Vec<Need>) -> Vec<Need> {
+    let names: Vec<&str> = missing.iter().filter_map(|need| need.optional_component()).collect();
+    if names.is_empty() || on_path("rustup").is_none() {
+        return missing;
+    }
+    let command = Command::new("rustup component add").arguments(&names);
+    if let Err(message) = command.run() {
+        println!("{} {message}; there is another way", screen::yellow("warning:"));
+    }
+    missing.into_iter().filter(|need| need.found().is_none()).collect()
 }
 
 /// Prints where each need is found, or what the missing ones are for; those are returned.

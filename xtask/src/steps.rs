@@ -3,6 +3,7 @@
 use crate::command::Command;
 use crate::need::Need;
 use crate::vulkan;
+use crate::web;
 
 /// One named check: commands that must all succeed.
 pub struct Step {
@@ -16,6 +17,8 @@ pub struct Step {
     pub device: Device,
     /// Where it can run.
     pub place: Place,
+    /// What of the web its commands work on, which is built first.
+    builds: Builds,
     commands: Vec<Command>,
 }
 
@@ -28,6 +31,16 @@ pub enum Device {
     Lavapipe,
     /// Chromium's software GPU.
     SwiftShader,
+}
+
+/// What is built for browsers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Builds {
+    Nothing,
+    /// The package for JavaScript.
+    Package,
+    /// The package, and the page with it.
+    Page,
 }
 
 /// The machines on which a step makes sense. Elsewhere it does not apply, and the verdict says so.
@@ -44,7 +57,8 @@ pub fn all() -> Vec<Step> {
     vec![
         step("fmt", "the sources are laid out as rustfmt does it")
             .needs(&[Need::Rustfmt])
-            .runs("cargo fmt --all --check"),
+            .runs("cargo fmt --all --check")
+            .runs("cargo fmt --manifest-path web/Cargo.toml --all --check"),
         step("clippy", "no warning from the compiler or from clippy, in any target")
             .needs(&[Need::Clippy])
             .runs("cargo clippy --workspace --all-targets -- -D warnings"),
@@ -75,6 +89,32 @@ pub fn all() -> Vec<Step> {
         step("verify-swiftshader", "`phasor verify` on SwiftShader")
             .on(Device::SwiftShader)
             .runs("cargo run --release -p phasor-demo -- verify"),
+        step("web", "the package for JavaScript builds, is small enough, and its types hold")
+            .needs(&web::NEEDS)
+            .builds(Builds::Package)
+            .runs("node web/node_modules/typescript/bin/tsc -p web/examples/typescript"),
+        step("browser-chromium", "the package's tests in Chromium, on SwiftShader")
+            .needs(&[Need::Chromium])
+            .needs(&web::NEEDS)
+            .builds(Builds::Package)
+            .runs("node web/tests/run.mjs chromium"),
+        step("browser-firefox", "the package's tests in Firefox, on lavapipe")
+            .needs(&[Need::Firefox])
+            .needs(&web::NEEDS)
+            .on(Device::Lavapipe)
+            .builds(Builds::Package)
+            .runs("node web/tests/run.mjs firefox"),
+        step("page-chromium", "the page, used as a visitor would, in Chromium with WebGPU and without")
+            .needs(&[Need::Chromium])
+            .needs(&web::NEEDS)
+            .builds(Builds::Page)
+            .runs("node web/tests/page.mjs chromium"),
+        step("page-firefox", "the page, used as a visitor would, in Firefox")
+            .needs(&[Need::Firefox])
+            .needs(&web::NEEDS)
+            .on(Device::Lavapipe)
+            .builds(Builds::Page)
+            .runs("node web/tests/page.mjs firefox"),
         step("verify-gpu", "`phasor verify` on this machine's own GPU, where there is one")
             .only(Place::LinuxWithGpu)
             .runs("cargo run --release -p phasor-demo -- verify"),
@@ -91,7 +131,15 @@ pub fn needs(steps: &[Step]) -> Vec<Need> {
 }
 
 fn step(name: &'static str, about: &'static str) -> Step {
-    Step { name, about, needs: Vec::new(), device: Device::Any, place: Place::Anywhere, commands: Vec::new() }
+    Step {
+        name,
+        about,
+        needs: Vec::new(),
+        device: Device::Any,
+        place: Place::Anywhere,
+        builds: Builds::Nothing,
+        commands: Vec::new(),
+    }
 }
 
 impl Step {
@@ -111,6 +159,11 @@ impl Step {
 
     fn only(mut self, place: Place) -> Self {
         self.place = place;
+        self
+    }
+
+    fn builds(mut self, builds: Builds) -> Self {
+        self.builds = builds;
         self
     }
 
@@ -138,6 +191,15 @@ impl Step {
 
     /// Its commands, with the variables by which they see the step's device and no other.
     pub fn commands(&self) -> Result<Vec<Command>, String> {
+        let build = match self.builds {
+            Builds::Nothing => Vec::new(),
+            Builds::Package => web::package()?,
+            Builds::Page => [web::package()?, web::page()?].concat(),
+        };
+        Ok(build.into_iter().chain(self.own_commands()?).collect())
+    }
+
+    fn own_commands(&self) -> Result<Vec<Command>, String> {
         let manifest = match self.device {
             Device::Any => return Ok(self.commands.clone()),
             // Without Vulkan drivers there are none to choose from.

@@ -1,10 +1,11 @@
 //! `phasor explain`: a model's ropes in words.
 
-use crate::explain::{Explanation, page};
+use crate::explain::page;
 use crate::failure::Failure;
 use crate::model::ModelFile;
 use crate::outcome::Outcome;
 use clap::{ArgGroup, Args};
+use phasor_measure::explain::Explanation;
 
 /// Say in words what a model's rope does, layer by layer, and where each number came from
 ///

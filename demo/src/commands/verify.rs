@@ -101,6 +101,9 @@ fn told(verification: &Verification) -> String {
         text += &format!("  off by {:.3e}, may be off by {:.3e}\n", variant.worst_error, variant.worst_bound);
     }
     let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    if !verification.refused.is_empty() {
+        text += &format!("\nBeyond this device's limits: {}\n", verification.refused.join("; "));
+    }
     if !verification.not_reached.is_empty() {
         text += &format!("\nNever chosen on this device: {}\n", list(&verification.not_reached));
     }

@@ -31,6 +31,8 @@ pub struct Verification {
     pub values: u64,
     /// Each variant that ran, and how near its bound it came. What several kernels make together counts for each.
     pub variants: Vec<VariantCheck>,
+    /// Tasks that this device's limits do not allow, in words: the library refuses them.
+    pub refused: Vec<String>,
     /// Finished shaders of the rotation and its table that this device's plans never chose.
     pub not_reached: BTreeSet<String>,
     /// Kernels that are not checked here at all.
@@ -80,7 +82,7 @@ pub async fn verify(gpu: &Gpu, progress: Progress<'_>) -> Result<Verification> {
             attention::check_merge(gpu, [own, other], &mut tally).await?;
         }
     }
-    let values = tally.values;
+    let (values, refused) = (tally.values, std::mem::take(&mut tally.refused));
     let variants = tally.into_variants();
     let names: Vec<_> = phasor::gpu::shaders().into_iter().map(|shader| shader.name).collect();
     let is_checked = |name: &str| variants.iter().any(|variant| kernel(&variant.shader) == kernel(name));
@@ -95,6 +97,7 @@ pub async fn verify(gpu: &Gpu, progress: Progress<'_>) -> Result<Verification> {
         passed: variants.iter().all(|variant| variant.passed),
         values,
         variants,
+        refused,
         not_reached,
         not_checked,
     })

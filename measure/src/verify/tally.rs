@@ -48,6 +48,8 @@ pub(super) struct Tally {
     variants: BTreeMap<String, VariantCheck>,
     /// How many numbers were compared, each counted once.
     pub values: u64,
+    /// Tasks that the device's limits do not allow.
+    pub refused: Vec<String>,
 }
 
 /// One number: what the device made of it, what it should be, and how far the two may be apart.

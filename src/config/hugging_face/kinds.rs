@@ -1,6 +1,6 @@
 //! Which kinds of layers a model has.
 
-use serde_json::Value;
+use crate::config::json::Value;
 
 use super::models::{Layers, NoPe};
 use super::{FULL, File, LINEAR, SLIDING};

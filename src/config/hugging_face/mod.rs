@@ -9,9 +9,8 @@ mod kinds;
 mod models;
 mod rope;
 
-use serde_json::Value;
-
 use self::models::Model;
+use super::json::{Map, Value};
 use super::layer::ModelRope;
 use super::notes::Notes;
 use super::object::{self, Object};
@@ -43,7 +42,7 @@ impl ModelRope {
         let model = Model::of(model_type);
         let class_default = match model.rope_parameters() {
             Some(text) => object::parse("class default", text)?,
-            None => Value::Object(serde_json::Map::new()),
+            None => Value::Object(Map::new()),
         };
         File::new(part.unwrap_or(root), model_type, &class_default)?.read()
     }

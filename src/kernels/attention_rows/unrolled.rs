@@ -45,7 +45,7 @@ impl Unrolled {
             Turning::Lanes(Lanes { first, count, distance }) => format!(".lanes_{first}_{count}_{distance}"),
             Turning::Channels => ".channels".into(),
         };
-        format!("rows_{fours}x{words}x{value_words}{gates}{turning}").to_lowercase()
+        format!("rows_{fours}x{words}x{value_words}{gates}{turning}").to_ascii_lowercase()
     }
 
     /// Functions over variables `rows_F` (four queries), `q_F_C` (word C of four queries, as a matrix' columns),

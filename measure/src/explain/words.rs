@@ -1,74 +1,83 @@
-//! An explanation as a page of text, for a terminal of 100 columns.
+//! What there is to say about each kind of layer, in words: what the command sets as text, and the page as HTML.
 
+use super::model::ranges;
 use super::pairs::{Band, Fate, Scaling};
-use super::{Explanation, Kind, Number};
-use crate::model::ranges;
-use crate::report;
+use super::{Explanation, Kind};
 use phasor::Pairing;
+use serde::Serialize;
 
-/// The width of the labels, and of a line.
-const LABEL: usize = 12;
-const WIDTH: usize = 100;
-
-/// The page.
-pub fn page(explanation: &Explanation) -> String {
-    let mut text = title(explanation);
-    for kind in &explanation.groups {
-        text += &format!("\n{}", wrapped("", "", &format!("{}: {}", kind.which, kind.what)));
-        text += &if kind.rotates { rotation(explanation, kind) } else { no_rotation(kind) };
-        text += &numbers(&kind.numbers);
-    }
-    if !explanation.warnings.is_empty() {
-        text += "\nwarnings\n";
-        text.extend(explanation.warnings.iter().map(|warning| wrapped("  ", "- ", warning)));
-    }
-    text
+/// One thing that is said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Statement {
+    /// What it is about, in a word.
+    pub label: &'static str,
+    /// Line by line: running text, or the cells of a row of a table.
+    pub lines: Vec<Vec<String>>,
+    /// The column of the table that holds numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right: Option<usize>,
 }
 
-fn title(explanation: &Explanation) -> String {
+/// What the file is about.
+#[must_use]
+pub fn title(explanation: &Explanation) -> String {
     let mut parts = vec![format!("{}: {}", explanation.file, explanation.model_type)];
     parts.extend(explanation.layers.map(|n| format!("{n} layer{}", if n == 1 { "" } else { "s" })));
     parts.extend(explanation.context.map(|n| format!("a context of {} tokens", whole(n.into()))));
-    parts.join(", ") + "\n"
+    parts.join(", ")
 }
 
-fn no_rotation(kind: &Kind) -> String {
-    line("turns", "nothing: queries and keys stay as they are") + &queries(kind)
+/// All that is said about one kind of layer.
+#[must_use]
+pub fn words(explanation: &Explanation, kind: &Kind) -> Vec<Statement> {
+    if kind.rotates { rotation(explanation, kind) } else { no_rotation(kind) }
 }
 
-fn rotation(explanation: &Explanation, kind: &Kind) -> String {
-    let mut text = line("turns", &turns(kind));
-    text += &line("pairing", &pairing(kind));
-    text += &lines("law", kind.formula.iter().map(String::as_str));
+fn line(label: &'static str, text: &str) -> Statement {
+    Statement { label, lines: vec![vec![text.to_owned()]], right: None }
+}
+
+fn no_rotation(kind: &Kind) -> Vec<Statement> {
+    let nothing = line("turns", "nothing: queries and keys stay as they are");
+    std::iter::once(nothing).chain(queries(kind)).collect()
+}
+
+fn rotation(explanation: &Explanation, kind: &Kind) -> Vec<Statement> {
+    let law = kind.formula.iter().map(|line| vec![line.clone()]).collect();
+    let mut said = vec![
+        line("turns", &turns(kind)),
+        line("pairing", &pairing(kind)),
+        Statement { label: "law", lines: law, right: None },
+    ];
     let factors: Vec<_> = kind.scaling.iter().map(|scaling| scaling.attention_factor).collect();
     let factor_varies = factors.windows(2).any(|two| two[0] != two[1]);
     for scaling in &kind.scaling {
         if kind.scaling.len() > 1 {
-            text += &line("length", &scaling.holds);
+            said.push(line("length", &scaling.holds));
         }
-        text += &lines("pairs", bands(kind, scaling).iter().map(String::as_str));
-        text += &line("wavelength", &wavelength(scaling, explanation.context));
+        said.push(bands(kind, scaling));
+        said.push(line("wavelength", &wavelength(scaling, explanation.context)));
         if factor_varies {
-            text += &line("attention", &attention(kind, scaling.attention_factor));
+            said.push(line("attention", &attention(kind, scaling.attention_factor)));
         }
     }
     if let (false, Some(&factor)) = (factor_varies, factors.first()) {
-        text += &line("attention", &attention(kind, factor));
+        said.push(line("attention", &attention(kind, factor)));
     }
     if kind.softmax_scale_multiplier != 1.0 {
         let by = number(kind.softmax_scale_multiplier);
-        text +=
-            &line("softmax", &format!("1/sqrt(d), d all channels of a query, turning or not, is multiplied by {by}"));
+        let text = format!("1/sqrt(d), d all channels of a query, turning or not, is multiplied by {by}");
+        said.push(line("softmax", &text));
     }
-    text += &queries(kind);
-    text += &lines("axes", axes(kind).iter().map(String::as_str));
-    text.extend(kind.elsewhere.iter().map(|note| line("elsewhere", note)));
-    text
+    said.extend(queries(kind));
+    said.extend(axes(kind));
+    said.extend(kind.elsewhere.iter().map(|note| line("elsewhere", note)));
+    said
 }
 
-fn queries(kind: &Kind) -> String {
-    let scale = kind.query_scale.as_ref();
-    scale.map_or_else(String::new, |scale| line("queries", &format!("at position m are multiplied by {scale}")))
+fn queries(kind: &Kind) -> Option<Statement> {
+    let scale = kind.query_scale.as_ref()?;
+    Some(line("queries", &format!("at position m are multiplied by {scale}")))
 }
 
 fn turns(kind: &Kind) -> String {
@@ -89,12 +98,12 @@ fn pairing(kind: &Kind) -> String {
     }
 }
 
-/// What becomes of the pairs, in aligned columns.
-fn bands(kind: &Kind, scaling: &Scaling) -> Vec<String> {
+/// What becomes of the pairs.
+fn bands(kind: &Kind, scaling: &Scaling) -> Statement {
     if let [Band { fate: Fate::Unchanged, pairs, .. }] = scaling.bands.as_slice() {
-        return vec![format!("all {} unscaled", pairs.len())];
+        return line("pairs", &format!("all {} unscaled", pairs.len()));
     }
-    let rows = scaling.bands.iter().map(|band| {
+    let row = |band: &Band| {
         let word = match band.fate {
             Fate::Unchanged => "unchanged",
             Fate::Between if kind.blends => "blended",
@@ -107,8 +116,8 @@ fn bands(kind: &Kind, scaling: &Scaling) -> Vec<String> {
             _ => String::new(),
         };
         vec![band.pairs.len().to_string(), word.to_owned(), some_of(&band.pairs), divided]
-    });
-    columns(&[], rows, &[0])
+    };
+    Statement { label: "pairs", lines: scaling.bands.iter().map(row).collect(), right: Some(0) }
 }
 
 fn range(least: f64, most: f64) -> String {
@@ -150,52 +159,21 @@ fn attention(kind: &Kind, factor: f64) -> String {
     )
 }
 
-fn axes(kind: &Kind) -> Vec<String> {
-    if kind.axes.is_empty() {
-        return Vec::new();
-    }
+/// Nothing where there is but one.
+fn axes(kind: &Kind) -> Option<Statement> {
     let count = kind.axes.len();
-    let text = match count - usize::from(kind.text_axes) {
-        0 => "text has the same one on all".to_owned(),
-        _ => "text has the same one on all but the last, where it is at 0 (llama.cpp)".to_owned(),
+    let text = match count.checked_sub(usize::from(kind.text_axes)) {
+        _ if count == 0 => return None,
+        Some(0) => "text has the same one on all",
+        _ => "text has the same one on all but the last, where it is at 0 (llama.cpp)",
     };
     let rows = kind
         .axes
         .iter()
         .enumerate()
         .map(|(axis, pairs)| vec![format!("axis {axis}"), format!("{} pairs", pairs.len()), some_of(pairs)]);
-    let head = format!("{count} positions to a token; {text}");
-    std::iter::once(head).chain(columns(&[], rows, &[1])).collect()
-}
-
-/// Setting, value and origin, below the words.
-fn numbers(numbers: &[Number]) -> String {
-    let rows = numbers.iter().map(|n| vec![n.setting.clone(), n.value.clone(), n.from.clone()]);
-    let table = columns(&["setting", "value", "from"], rows, &[]);
-    table.into_iter().map(|line| format!("    {line}\n")).collect()
-}
-
-/// Aligned columns, line by line, without the space that a table has at its left.
-fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>, right: &[usize]) -> Vec<String> {
-    let table = report::columns(header, rows, right);
-    table.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()).collect()
-}
-
-/// A label and what is to be said under it.
-fn line(label: &str, text: &str) -> String {
-    wrapped("  ", &format!("{label:LABEL$}"), text)
-}
-
-fn lines<'a>(label: &str, texts: impl Iterator<Item = &'a str>) -> String {
-    texts.enumerate().map(|(i, text)| line(if i == 0 { label } else { "" }, text)).collect()
-}
-
-/// Text that goes on below its own beginning.
-fn wrapped(margin: &str, head: &str, text: &str) -> String {
-    let first = format!("{margin}{head}");
-    let rest = " ".repeat(first.len().max(2));
-    let options = textwrap::Options::new(WIDTH).initial_indent(&first).subsequent_indent(&rest);
-    textwrap::fill(text, options).trim_end().to_owned() + "\n"
+    let head = vec![format!("{count} positions to a token; {text}")];
+    Some(Statement { label: "axes", lines: std::iter::once(head).chain(rows).collect(), right: Some(1) })
 }
 
 /// A number with as many digits as a reader needs to compare it with another program's.
@@ -243,13 +221,5 @@ mod tests {
         assert_eq!([0.0, 999.6, 131_072.0, 2.5e13].map(whole), ["0", "1,000", "131,072", "2.50e13"]);
         assert_eq!([8.0, 1.0526, 61.97, 0.4, 1234.6, 3.2e9].map(short), ["8", "1.05", "62", "0.4", "1235", "3.20e9"]);
         assert_eq!([1.0, 1.138_629_436_111_989].map(number), ["1", "1.1386294361"]);
-    }
-
-    #[test]
-    fn long_text_goes_on_below_its_beginning() {
-        let text = wrapped("  ", "label  ", &"word ".repeat(40));
-        let lines: Vec<_> = text.lines().collect();
-        assert!(lines.len() > 2 && lines.iter().all(|line| line.len() <= WIDTH), "{text}");
-        assert!(lines[1].starts_with("         word"), "{text}");
     }
 }

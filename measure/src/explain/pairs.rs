@@ -1,7 +1,7 @@
 //! What a scaling law does to each pair, measured against the same base without scaling.
 
 use super::law;
-use crate::failure::Failure;
+use phasor::Result;
 use phasor::frequencies::{Frequencies, Law, Plain};
 use serde::Serialize;
 use std::f64::consts::TAU;
@@ -26,7 +26,9 @@ pub enum Fate {
 /// Pairs of one fate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Band {
+    /// What becomes of them.
     pub fate: Fate,
+    /// The pairs, counted from 0.
     pub pairs: Vec<usize>,
     /// The least and the greatest number that a frequency is divided by; none if the pairs stand still.
     pub divided_by: Option<[f64; 2]>,
@@ -37,8 +39,11 @@ pub struct Band {
 pub struct Scaling {
     /// Where this holds, in words.
     pub holds: String,
+    /// The length of the sequence, in tokens.
     pub seq_len: u32,
+    /// The pairs by what becomes of them.
     pub bands: Vec<Band>,
+    /// The factor on cosine and sine.
     pub attention_factor: f64,
     /// In how many tokens the slowest pair that turns makes a turn.
     pub longest_wavelength: Option<f64>,
@@ -48,7 +53,10 @@ pub struct Scaling {
 
 impl Scaling {
     /// What the law does for a sequence of so many tokens.
-    pub fn of(law: &Law, rotary_dim: u32, seq_len: u32, holds: String) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// Those of the law.
+    pub fn of(law: &Law, rotary_dim: u32, seq_len: u32, holds: String) -> Result<Self> {
         let scaled = law.frequencies_at(rotary_dim, seq_len)?;
         let plain = match law::base(law) {
             Some(base) => Plain::new(base).frequencies(rotary_dim)?,
@@ -66,6 +74,7 @@ impl Scaling {
     }
 
     /// Whether every pair is as without scaling.
+    #[must_use]
     pub fn changes_nothing(&self) -> bool {
         self.bands.iter().all(|band| band.fate == Fate::Unchanged)
     }

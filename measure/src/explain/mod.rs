@@ -1,23 +1,23 @@
 //! A model's ropes in words: what each layer does, and where each number came from.
 
 mod law;
-mod page;
+mod model;
 mod pairs;
+mod words;
 
-pub use page::page;
+pub use model::{Format, Group, Model, brief, same_numbers, same_rope, text_axes};
+pub use pairs::{Band, Fate, Scaling};
+pub use words::{Statement, title, words};
 
-use crate::encoding::text_axes;
-use crate::failure::Failure;
-use crate::model::{Format, Group, Model, brief, same_rope};
-use pairs::Scaling;
-use phasor::Pairing;
 use phasor::config::LayerRope;
 use phasor::frequencies::QueryScale;
+use phasor::{Pairing, Result};
 use serde::{Serialize, Serializer};
 
 /// All that there is to say about a model's ropes.
 #[derive(Debug, Serialize)]
 pub struct Explanation {
+    /// The file's name.
     pub file: String,
     /// The file's word for the architecture.
     pub model_type: String,
@@ -25,7 +25,9 @@ pub struct Explanation {
     pub layers: Option<usize>,
     /// The longest sequence that the file says the model is for.
     pub context: Option<u32>,
+    /// Each kind of layer, in the order of its first layer.
     pub groups: Vec<Kind>,
+    /// What looked wrong without making the file impossible.
     pub warnings: Vec<String>,
 }
 
@@ -36,16 +38,24 @@ pub struct Kind {
     pub which: String,
     /// What they do, in a few words.
     pub what: String,
+    /// The same, counted from 0.
     pub layers: Vec<usize>,
+    /// The file's words for them, where it tells kinds apart.
     pub layer_types: Vec<String>,
     /// Whether queries and keys are rotated; if not, nothing below says anything about this model.
     pub rotates: bool,
+    /// The scaling law, in the words of Hugging Face's `rope_type`.
     pub rope_type: &'static str,
+    /// Which two channels make a pair.
     #[serde(serialize_with = "name")]
     pub pairing: Pairing,
+    /// The channels of the tensor that is rotated.
     pub head_dim: u32,
+    /// How many of them turn.
     pub rotary_dim: u32,
+    /// The first that turns.
     pub rotary_offset: u32,
+    /// The frequencies as a formula, a line each.
     pub formula: Vec<String>,
     /// Whether the pairs between fast and slow ones are called blended.
     #[serde(skip)]
@@ -54,12 +64,15 @@ pub struct Kind {
     pub scaling: Vec<Scaling>,
     /// How the attention factor is made, where it is not simply stated.
     pub attention_formula: Option<String>,
+    /// What the softmax scale is multiplied by.
     pub softmax_scale_multiplier: f64,
+    /// The factor on the query at position m, as a formula.
     pub query_scale: Option<String>,
     /// The pairs of each axis, where there are several.
     pub axes: Vec<Vec<usize>>,
     /// On how many of the axes a token of text has its position.
     pub text_axes: u8,
+    /// Each setting, with where it came from.
     pub numbers: Vec<Number>,
     /// Where other programs are known to do something else.
     pub elsewhere: Vec<&'static str>,
@@ -68,28 +81,34 @@ pub struct Kind {
 /// A setting, and where it came from.
 #[derive(Debug, Serialize)]
 pub struct Number {
+    /// Its name.
     pub setting: String,
+    /// What it is.
     pub value: String,
+    /// The key in the file, or the rule.
     pub from: String,
 }
 
 impl Explanation {
     /// Explains a model; the frequencies that depend on the length also for a sequence of `seq_len` tokens.
-    pub fn of(model: &Model, seq_len: Option<u32>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// Those of the laws: settings from which no frequencies can be made.
+    pub fn of(model: &Model, seq_len: Option<u32>) -> Result<Self> {
         let groups = model.groups(same_rope);
         Ok(Self {
-            file: model.file.display().to_string(),
+            file: model.file.clone(),
             model_type: model.ropes.model_type().to_owned(),
             layers: model.ropes.layers(),
             context: model.ropes.context(),
-            groups: groups.iter().map(|group| Kind::of(model, group, seq_len)).collect::<Result<_, _>>()?,
+            groups: groups.iter().map(|group| Kind::of(model, group, seq_len)).collect::<Result<_>>()?,
             warnings: model.warnings.clone(),
         })
     }
 }
 
 impl Kind {
-    fn of(model: &Model, group: &Group<'_>, seq_len: Option<u32>) -> Result<Self, Failure> {
+    fn of(model: &Model, group: &Group<'_>, seq_len: Option<u32>) -> Result<Self> {
         let rope = group.rope;
         let lengths = law::lengths(&rope.law, rope.rotary, seq_len);
         let dim = rope.rotary.dim();
@@ -107,7 +126,7 @@ impl Kind {
             rotary_offset: rope.rotary.offset(),
             formula: law::formula(&rope.law, rope.rotary),
             blends: law::blends(&rope.law),
-            scaling: scaling.collect::<Result<_, _>>()?,
+            scaling: scaling.collect::<Result<_>>()?,
             attention_formula: law::attention(&rope.law),
             softmax_scale_multiplier: rope.softmax_scale_multiplier,
             query_scale: rope.query_scale.map(query_scale),
@@ -119,7 +138,7 @@ impl Kind {
     }
 }
 
-fn name<S: Serializer>(pairing: &Pairing, serializer: S) -> Result<S::Ok, S::Error> {
+fn name<S: Serializer>(pairing: &Pairing, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.serialize_str(pairing.name())
 }
 

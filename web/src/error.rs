@@ -1,0 +1,57 @@
+//! The library's errors as JavaScript's.
+
+use js_sys::Reflect;
+use wasm_bindgen::prelude::*;
+
+/// A result whose error a page can catch.
+pub type Result<T> = std::result::Result<T, JsError>;
+
+/// A JavaScript `Error` named `PhasorError`, with the library's message, its kind as `code`, and what it is about as
+/// `argument`.
+#[derive(Debug)]
+pub struct JsError(JsValue);
+
+impl JsError {
+    /// For what JavaScript itself handed back.
+    pub fn other(argument: &str, value: &JsValue) -> Self {
+        let reason = value.dyn_ref::<js_sys::Error>().map_or_else(|| format!("{value:?}"), |e| e.message().into());
+        phasor::Error::Device { argument: argument.into(), reason }.into()
+    }
+}
+
+impl From<phasor::Error> for JsError {
+    fn from(error: phasor::Error) -> Self {
+        let (code, argument) = match &error {
+            phasor::Error::Setting { field, .. } => ("Setting", Some(field)),
+            phasor::Error::Tensor { argument, .. } => ("Tensor", Some(argument)),
+            phasor::Error::Overlap { argument, .. } => ("Overlap", Some(argument)),
+            phasor::Error::Usage { argument, .. } => ("Usage", Some(argument)),
+            phasor::Error::Position { argument, .. } => ("Position", Some(argument)),
+            phasor::Error::Limit { limit, .. } => ("Limit", Some(limit)),
+            phasor::Error::NoAdapter { .. } => ("NoAdapter", None),
+            phasor::Error::DeviceLost { .. } => ("DeviceLost", None),
+            phasor::Error::OutOfMemory { argument, .. } => ("OutOfMemory", Some(argument)),
+            phasor::Error::Device { argument, .. } => ("Device", Some(argument)),
+            _ => ("Other", None),
+        };
+        let js = js_sys::Error::new(&error.to_string());
+        js.set_name("PhasorError");
+        // An object that was just made takes any property.
+        let _ = Reflect::set(&js, &"code".into(), &code.into());
+        if let Some(argument) = argument {
+            let _ = Reflect::set(&js, &"argument".into(), &argument.as_str().into());
+        }
+        Self(js.into())
+    }
+}
+
+impl From<JsError> for JsValue {
+    fn from(error: JsError) -> Self {
+        error.0
+    }
+}
+
+/// A tensor, number or word that cannot be: the argument's name, what it was, what it may be.
+pub fn refused(argument: &str, was: impl Into<String>, may_be: impl Into<String>) -> JsError {
+    phasor::Error::Tensor { argument: argument.into(), was: was.into(), may_be: may_be.into() }.into()
+}

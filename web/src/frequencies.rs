@@ -1,0 +1,85 @@
+//! Frequencies: what a scaling law comes to.
+
+use crate::error::Result;
+use crate::options::{Shared, Value};
+use phasor::config::Spec;
+use phasor::frequencies::Plain;
+use wasm_bindgen::prelude::*;
+
+/// One inverse frequency for each pair of channels, and the factor on cosine and sine. No device is needed.
+///
+/// Pair `i` of a token at position `m` turns by `m * inverse[i]` radians.
+#[wasm_bindgen]
+#[derive(Debug, Clone)]
+pub struct Frequencies(phasor::frequencies::Frequencies);
+
+impl Shared for Frequencies {
+    const CLASS: &'static str = "Frequencies";
+}
+
+impl From<phasor::frequencies::Frequencies> for Frequencies {
+    fn from(frequencies: phasor::frequencies::Frequencies) -> Self {
+        Self(frequencies)
+    }
+}
+
+impl Frequencies {
+    pub fn inner(&self) -> &phasor::frequencies::Frequencies {
+        &self.0
+    }
+}
+
+#[wasm_bindgen]
+impl Frequencies {
+    /// Frequencies of one's own, in radians per token; `attentionFactor` is 1 if left out.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        #[wasm_bindgen(unchecked_param_type = "Float64Array | number[]")] inverse: &JsValue,
+        #[wasm_bindgen(js_name = attentionFactor)] attention_factor: Option<f64>,
+    ) -> Result<Frequencies> {
+        let inverse = Value::argument("inverse", inverse).doubles()?;
+        Ok(Self(phasor::frequencies::Frequencies::new(inverse, attention_factor.unwrap_or(1.0))?))
+    }
+
+    /// `base^(-2i / rotaryDim)`, as in the paper.
+    pub fn plain(base: f64, #[wasm_bindgen(js_name = rotaryDim)] rotary_dim: u32) -> Result<Frequencies> {
+        Ok(Self(Plain::new(base).frequencies(rotary_dim)?))
+    }
+
+    /// From a rope's settings as JSON text, in the words of Hugging Face's `rope_parameters`:
+    /// `{"rope_type": "yarn", "factor": 16, "rope_theta": 10000, "original_max_position_embeddings": 2048}`. `seqLen`, 0 if
+    /// left out, is the length of the sequence, on which some laws depend.
+    #[wasm_bindgen(js_name = fromSettings)]
+    pub fn from_settings(
+        settings: &str,
+        #[wasm_bindgen(js_name = headDim)] head_dim: u32,
+        #[wasm_bindgen(js_name = seqLen)] seq_len: Option<u32>,
+    ) -> Result<Frequencies> {
+        let spec = Spec::parse(settings)?;
+        Ok(Self(spec.law().frequencies_at(spec.rotary_dim(head_dim), seq_len.unwrap_or(0))?))
+    }
+
+    /// Radians per token, a number for each pair.
+    #[wasm_bindgen(getter)]
+    pub fn inverse(&self) -> Vec<f64> {
+        self.0.inv_freq().to_vec()
+    }
+
+    /// The factor on cosine and sine.
+    #[wasm_bindgen(getter, js_name = attentionFactor)]
+    pub fn attention_factor(&self) -> f64 {
+        self.0.attention_factor()
+    }
+
+    /// How many channels turn: two for each pair.
+    #[wasm_bindgen(getter, js_name = rotaryDim)]
+    pub fn rotary_dim(&self) -> u32 {
+        self.0.rotary_dim() as u32
+    }
+
+    /// Another handle to the same frequencies.
+    #[wasm_bindgen(js_name = __share, skip_typescript)]
+    pub fn share(&self) -> Frequencies {
+        self.clone()
+    }
+}

@@ -1,0 +1,167 @@
+//! The operations in plain f64 loops: what the kernels are checked against, and for pages without a device.
+
+use crate::error::Result;
+use crate::frequencies::Frequencies;
+use crate::options::Value;
+use crate::rope::{DIRECTIONS, PAIRINGS};
+use js_sys::{Float64Array, Object, Reflect};
+use phasor::attention::{Attention, ContextualPe, Standing};
+use phasor::reference::{self, Tensor};
+use phasor::{Direction, Layout};
+use wasm_bindgen::prelude::*;
+
+/// Numbers and their shape, as a page hands them over: `{values, shape}`.
+struct Array {
+    values: Vec<f64>,
+    layout: Layout,
+}
+
+impl Array {
+    fn of(value: &Value) -> Result<Self> {
+        value.expect_known(&["values", "shape"])?;
+        let values = value.property("values").doubles()?;
+        let layout = Layout::contiguous(value.property("shape").counts()?)?;
+        let elements = layout.elements();
+        if values.len() == elements {
+            return Ok(Self { values, layout });
+        }
+        let may_be = format!("one of {} elements, as many as there are values", values.len());
+        Err(crate::error::refused("shape", format!("{:?}, {elements} elements", layout.shape()), may_be))
+    }
+
+    fn optional(value: Value) -> Result<Option<Self>> {
+        value.given().map(|value| Self::of(&value)).transpose()
+    }
+
+    fn tensor(&self) -> Result<Tensor<'_>> {
+        Ok(Tensor::new(&self.values, self.layout)?)
+    }
+}
+
+fn object(fields: &[(&str, &[f64])]) -> Object {
+    let object = Object::new();
+    for (name, numbers) in fields {
+        // An object that was just made takes any property.
+        let _ = Reflect::set(&object, &(*name).into(), &Float64Array::from(*numbers));
+    }
+    object
+}
+
+/// Cosines and sines of positions, times the attention factor: two arrays `[positions, pairs]`, in f64.
+#[wasm_bindgen(js_name = referenceTable, unchecked_return_type = "{ cos: Float64Array; sin: Float64Array }")]
+pub fn table(
+    frequencies: &Frequencies,
+    #[wasm_bindgen(unchecked_param_type = "Int32Array")] positions: &JsValue,
+) -> Result<Object> {
+    let positions = Value::argument("positions", positions).integers()?;
+    let (cos, sin) = reference::rope_table(frequencies.inner(), positions);
+    Ok(object(&[("cos", &cos), ("sin", &sin)]))
+}
+
+/// The rotation of a tensor, in f64: as many numbers, in the same order.
+#[wasm_bindgen(js_name = referenceRotate)]
+pub fn rotate(
+    frequencies: &Frequencies,
+    #[wasm_bindgen(unchecked_param_type = "HostTensor")] x: &JsValue,
+    #[wasm_bindgen(unchecked_param_type = "ReferenceRotateOptions")] options: &JsValue,
+) -> Result<Vec<f64>> {
+    let Array { mut values, layout } = Array::of(&Value::argument("x", x))?;
+    let options = Value::options("options", options, &["pairing", "firstChannel", "direction", "positions"])?;
+    let pairing = options.property("pairing").word(&PAIRINGS)?;
+    let first = options.property("firstChannel").given().map_or(Ok(0), |first| first.count())?;
+    let direction = options.property("direction").given();
+    let direction = direction.map_or(Ok(Direction::Forward), |direction| direction.word(&DIRECTIONS))?;
+    let [batch, tokens, ..] = layout.shape();
+    let positions = options.property("positions");
+    let start = match positions.js().as_f64() {
+        Some(_) => positions.whole()?,
+        None => 0,
+    };
+    let listed =
+        if positions.is_given() && positions.js().as_f64().is_none() { positions.integers()? } else { Vec::new() };
+    if positions.is_given() && !listed.is_empty() && listed.len() != batch * tokens {
+        return Err(positions.refuse(&format!("a number, or an Int32Array of {}", batch * tokens)));
+    }
+    let position = |b: usize, t: usize| listed.get(b * tokens + t).copied().unwrap_or(start.wrapping_add(t as i32));
+    reference::rope_rotate(&mut values, layout, frequencies.inner(), pairing, first, direction, position)?;
+    Ok(values)
+}
+
+/// The contextual bias, in f64.
+#[wasm_bindgen(js_name = referenceContextualBias)]
+pub fn contextual_bias(
+    #[wasm_bindgen(unchecked_param_type = "HostTensor")] query: &JsValue,
+    #[wasm_bindgen(unchecked_param_type = "HostTensor")] logits: &JsValue,
+    #[wasm_bindgen(js_name = positionEmbeddings, unchecked_param_type = "HostTensor")] embeddings: &JsValue,
+) -> Result<Vec<f64>> {
+    let query = Array::of(&Value::argument("query", query))?;
+    let logits = Array::of(&Value::argument("logits", logits))?;
+    let embeddings = Array::of(&Value::argument("positionEmbeddings", embeddings))?;
+    Ok(reference::cope(&query.tensor()?, &logits.tensor()?, &embeddings.tensor()?)?)
+}
+
+/// Where each key stands as its query counts: the sum of the gates from it rightward, but `positions - 1` at most.
+#[wasm_bindgen(js_name = referencePositions)]
+pub fn positions(
+    #[wasm_bindgen(unchecked_param_type = "Float64Array | number[]")] gates: &JsValue,
+    positions: u32,
+) -> Result<Vec<f64>> {
+    Ok(reference::cope_positions(&Value::argument("gates", gates).doubles()?, 0.0, positions as usize))
+}
+
+/// How much a key counts in contextual position encoding: the sigmoid of its logit, and 0 for a masked one.
+#[wasm_bindgen(js_name = referenceGate)]
+pub fn gate(logit: f64) -> f64 {
+    reference::cope_gate(logit)
+}
+
+/// Attention over all pairs of a query and a key, in f64.
+#[wasm_bindgen(js_name = referenceAttention, unchecked_return_type = "ReferenceAttended")]
+pub fn attention(
+    #[wasm_bindgen(unchecked_param_type = "ReferenceAttentionOptions")] options: &JsValue,
+) -> Result<Object> {
+    let known = ["q", "k", "v", "scale", "causal", "window", "standing", "keep", "bias", "cope"];
+    let options = Value::options("options", options, &known)?;
+    let [q, k, v] = ["q", "k", "v"].map(|name| Array::of(&options.property(name)));
+    let (q, k, v) = (q?, k?, v?);
+    let [keep, bias] = ["keep", "bias"].map(|name| Array::optional(options.property(name)));
+    let (keep, bias) = (keep?, bias?);
+    let mut attention = Attention::new(&q.tensor()?, &k.tensor()?, &v.tensor()?);
+    if let Some(scale) = options.property("scale").given() {
+        attention = attention.scale(scale.number()?);
+    }
+    if options.property("causal").given().map_or(Ok(false), |causal| causal.flag())? {
+        attention = attention.causal();
+    }
+    if let Some(window) = options.property("window").given() {
+        attention = attention.window(window.count()?);
+    }
+    if let Some(standing) = options.property("standing").given() {
+        attention = attention.standing(Standing::From(standing.whole()?.into()));
+    }
+    if let Some(keep) = &keep {
+        attention = attention.keep(&keep.tensor()?);
+    }
+    if let Some(bias) = &bias {
+        attention = attention.bias(&bias.tensor()?);
+    }
+    let cope = options.property("cope");
+    cope.expect_known(&["positionEmbeddings", "query", "biasScale"])?;
+    let query = Array::optional(cope.property("query"))?;
+    let embeddings = match cope.is_given() {
+        true => Some(Array::of(&cope.property("positionEmbeddings"))?),
+        false => None,
+    };
+    if let Some(embeddings) = &embeddings {
+        let mut encoding = ContextualPe::new(&embeddings.tensor()?);
+        if let Some(query) = &query {
+            encoding = encoding.query(&query.tensor()?);
+        }
+        if let Some(scale) = cope.property("biasScale").given() {
+            encoding = encoding.bias_scale(scale.number()?);
+        }
+        attention = attention.cope(encoding);
+    }
+    let attended = reference::attention(&attention)?;
+    Ok(object(&[("output", &attended.out), ("lse", &attended.lse), ("gateSum", &attended.gate_sum)]))
+}

@@ -1,0 +1,35 @@
+// The operations without a device.
+import { Frequencies, referenceAttention, referenceGate, referencePositions, referenceRotate, referenceTable } from "/pkg/phasor.js";
+import { equal, failure, near } from "./common.mjs";
+
+export default {
+  "a rotation is what it says"() {
+    const got = referenceRotate(new Frequencies([1]), { values: [1, 0], shape: [1, 1, 1, 2] }, { pairing: "half-split", positions: 3 });
+    near(got, [Math.cos(3), Math.sin(3)], 1e-15);
+    const { cos, sin } = referenceTable(new Frequencies([0.5], 2), Int32Array.of(0, 1));
+    near([...cos, ...sin], [2, 2 * Math.cos(0.5), 0, 2 * Math.sin(0.5)], 1e-15);
+  },
+
+  "contextual positions count gates from the right"() {
+    equal([...referencePositions([1, 0.5, 1], 3)], [2, 1.5, 1]);
+    equal([referenceGate(0), referenceGate(-1e30)], [0.5, 0]);
+  },
+
+  "attention, causal"() {
+    const x = { values: [1, 0, 0, 1], shape: [1, 2, 1, 2] };
+    const { output, lse } = referenceAttention({ q: x, k: x, v: x, causal: true });
+    near(output.slice(0, 2), [1, 0], 0);
+    near([lse[0]], [Math.SQRT1_2], 1e-15);
+  },
+
+  async "what does not fit is refused"() {
+    const frequencies = new Frequencies([1]);
+    const x = { values: [1, 0], shape: [1, 1, 1, 2] };
+    equal((await failure(() => referenceRotate(frequencies, { ...x, shape: [1, 1, 1, 3] }, { pairing: "half-split" }), "Tensor")).argument, "shape");
+    await failure(() => referenceRotate(frequencies, x, {}), "Tensor");
+    await failure(() => referenceRotate(frequencies, x, { pairing: "both" }), "Tensor");
+    await failure(() => referenceRotate(frequencies, x, { pairing: "half-split", positons: 3 }), "Tensor");
+    await failure(() => referenceAttention({ q: x, k: x }), "Tensor");
+    await failure(() => referenceAttention(), "Tensor");
+  },
+};
