@@ -16,4 +16,4 @@ pub use bench::{AttentionSizes, Measurement, Sizes, Subject, Timing};
 pub use demo::{Demo, Rotated, demo};
 pub use device::Device;
 pub use progress::{Progress, Step};
-pub use verify::{Bound, VariantCheck, Verification, verify};
+pub use verify::{Bound, Extent, VariantCheck, Verification, verify};

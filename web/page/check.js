@@ -10,10 +10,10 @@ export function startCheck(device) {
   const [bar, now] = [byId("run-bar"), byId("run-now")];
   let running;
 
-  async function run(what, tell) {
+  async function run(what, options, tell) {
     busy(true);
     const begun = performance.now();
-    running = start(what, ({ done, total, name }) => {
+    running = start(what, options, ({ done, total, name }) => {
       [bar.max, bar.value] = [total, done];
       now.textContent = `${name}: ${done} of ${total}`;
     });
@@ -45,8 +45,8 @@ export function startCheck(device) {
     byId("run-verdict").replaceChildren(element("p", {}, `There is no device to check: ${device.why}.`));
     return;
   }
-  byId("run-verify").addEventListener("click", () => run("verify", verified));
-  byId("run-bench").addEventListener("click", () => run("bench", measured));
+  byId("run-verify").addEventListener("click", () => run("verify", [byId("run-quick").checked], verified));
+  byId("run-bench").addEventListener("click", () => run("bench", [], measured));
   stop.addEventListener("click", () => running.stop());
   byId("run-copy").addEventListener("click", async ({ target }) => {
     await navigator.clipboard.writeText(byId("run-text").value);

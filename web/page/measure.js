@@ -45,9 +45,9 @@ export async function explain(name, config, seqLen) {
   return JSON.parse(await teller.call("explain", [name, config, seqLen]));
 }
 
-/** Starts `"verify"` or `"bench"`; `result` is its JSON text, and `stop()` ends it. */
-export function start(what, progress) {
+/** Starts `"verify"` (its option: whether it is to be quick) or `"bench"`; `result` is its JSON text, and `stop()` ends it. */
+export function start(what, options, progress) {
   const runner = new Assistant();
-  const result = runner.call(what, [], progress).finally(() => runner.stop());
+  const result = runner.call(what, options, progress).finally(() => runner.stop());
   return { result, stop: () => runner.stop() };
 }

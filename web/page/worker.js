@@ -7,7 +7,7 @@ onmessage = async ({ data: { id, what, options } }) => {
   const progress = (done, total, name) => postMessage({ id, progress: { done, total, name } });
   try {
     await ready;
-    const work = { explain: () => explain(...options), verify: () => verify(progress), bench: () => bench(progress) };
+    const work = { explain: () => explain(...options), verify: () => verify(...options, progress), bench: () => bench(progress) };
     postMessage({ id, result: await work[what]() });
   } catch (error) {
     postMessage({ id, error: error?.message ?? String(error) });

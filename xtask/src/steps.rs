@@ -69,7 +69,7 @@ pub fn all() -> Vec<Step> {
         step("doc", "the documentation builds without a warning")
             .runs("cargo doc --workspace --no-deps")
             .variable("RUSTDOCFLAGS", "-D warnings"),
-        step("lavapipe", "all tests, shader checks included, on lavapipe")
+        step("lavapipe", "all tests, shader checks and `phasor verify` included, on lavapipe")
             .needs(&[Need::SpirvVal, Need::Glslang])
             .on(Device::Lavapipe)
             .runs("cargo test --workspace")
@@ -77,18 +77,12 @@ pub fn all() -> Vec<Step> {
         step("bench", "every benchmark works (one round each, not timed)")
             .on(Device::Lavapipe)
             .runs("cargo test --workspace --bench *"),
-        step("verify-lavapipe", "`phasor verify`: every kernel within its bounds, on lavapipe")
-            .on(Device::Lavapipe)
-            .runs("cargo run --release -p phasor-demo -- verify"),
         // The whole workspace again: a part of it would unify features otherwise and build every dependency anew.
-        step("swiftshader", "the integration tests again, on SwiftShader")
+        step("swiftshader", "the integration tests and `phasor verify` again, on SwiftShader")
             .needs(&[Need::SpirvVal, Need::Glslang])
             .on(Device::SwiftShader)
             .runs("cargo test --workspace --test *")
             .variable("PHASOR_REQUIRE_TOOLS", "1"),
-        step("verify-swiftshader", "`phasor verify` on SwiftShader")
-            .on(Device::SwiftShader)
-            .runs("cargo run --release -p phasor-demo -- verify"),
         step("web", "the package for JavaScript builds, is small enough, and its types hold")
             .needs(&web::NEEDS)
             .builds(Builds::Package)

@@ -5,7 +5,7 @@
 use js_sys::Function;
 use phasor::Gpu;
 use phasor_measure::explain::{Explanation, Kind, Model, Statement, title, words};
-use phasor_measure::{AttentionSizes, Measurement, Sizes, Step, bench};
+use phasor_measure::{AttentionSizes, Extent, Measurement, Sizes, Step, bench};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
@@ -38,12 +38,13 @@ pub fn explain(
     json(&Told { title: title(&explanation), groups: groups.collect(), warnings: &explanation.warnings })
 }
 
-/// Compares every kernel on the browser's device with the f64 reference. `progress` is called with the number of steps
+/// Compares every kernel on the browser's device with the f64 reference, on one task in seven if it is to be quick. `progress` is called with the number of steps
 /// done, the number in all, and what comes now. JSON as of `phasor verify --json`.
 #[wasm_bindgen]
-pub async fn verify(progress: Function) -> Result<String, JsError> {
+pub async fn verify(quick: bool, progress: Function) -> Result<String, JsError> {
     let gpu = Gpu::request().await?;
-    json(&phasor_measure::verify(&gpu, &mut |step| tell(&progress, step)).await?)
+    let extent = if quick { Extent::Some } else { Extent::All };
+    json(&phasor_measure::verify(&gpu, extent, &mut |step| tell(&progress, step)).await?)
 }
 
 /// Times rotation, attention and decode steps on the browser's device, each beside what bounds it; `progress` as for
