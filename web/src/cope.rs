@@ -17,22 +17,22 @@ fn prepare(device: &Device, options: &JsValue) -> Result<(Step, Tensor)> {
     let [query, logits, embeddings] =
         ["query", "logits", "positionEmbeddings"].map(|name| options.property(name).tensor());
     let (query, logits, embeddings) = (query?, logits?, embeddings?);
-    let output = match options.property("output").given() {
-        Some(output) => output.tensor()?,
+    let output = match options.get("output", Value::tensor)? {
+        Some(output) => output,
         None => Tensor::zeros(device, ElementType::F32, logits.view().shape())?,
     };
     let mut bias = ContextualBias::new(query.view(), logits.view(), embeddings.view(), output.view());
-    if let Some(scale) = options.property("scale").given() {
-        bias = bias.scale(scale.number()?);
+    if let Some(scale) = options.get("scale", Value::number)? {
+        bias = bias.scale(scale);
     }
     let mut uses = vec![query.clone(), logits.clone(), embeddings.clone(), output.clone()];
-    let elements = bias.scratch_elements(&device.gpu)?;
+    let elements = bias.scratch_elements(device.gpu())?;
     if elements > 0 {
         let memory = Tensor::zeros(device, ElementType::F32, [1, 1, 1, elements])?;
         bias = bias.scratch(memory.view());
         uses.push(memory);
     }
-    Ok((Step::new(bias.prepare(&device.gpu)?, &uses), output))
+    Ok((Step::new(bias.prepare(device.gpu())?, &uses), output))
 }
 
 #[wasm_bindgen]
@@ -61,7 +61,7 @@ impl Gpu {
         let (device, options) = (self.device().clone(), options.clone());
         self.device().promise("a contextual bias", 0, async move {
             let (step, output) = prepare(&device, &options)?;
-            device.gpu.submit(|pass| step.record(pass))?;
+            device.gpu().submit(|pass| step.record(pass))?;
             Ok(output)
         })
     }

@@ -27,32 +27,42 @@ extern "C" {
 /// comes before its consequences.
 const FILTERS: [&str; 3] = ["out-of-memory", "validation", "internal"];
 
-/// A device, and whether it is gone.
+/// A device, and whether it is gone. Cheap to clone: everything that lives on it holds one.
 #[derive(Debug, Clone)]
-pub struct Device {
-    pub gpu: phasor::Gpu,
+pub struct Device(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    gpu: phasor::Gpu,
     js: JsValue,
     /// What was said when it went.
-    lost: Rc<RefCell<Option<String>>>,
+    lost: RefCell<Option<String>>,
 }
 
 impl Device {
     pub fn new(gpu: phasor::Gpu) -> Self {
         let js: JsValue = gpu.device().as_webgpu().map_or(JsValue::UNDEFINED, |device| device.clone().into());
-        let lost = Rc::new(RefCell::new(None));
-        let told = lost.clone();
         let when_lost = JsFuture::from(js.unchecked_ref::<GPUDevice>().lost());
+        let inner = Rc::new(Inner { gpu, js, lost: RefCell::new(None) });
+        let told = Rc::downgrade(&inner);
         wasm_bindgen_futures::spawn_local(async move {
             let message =
                 when_lost.await.ok().and_then(|info| Reflect::get(&info, &"message".into()).ok()?.as_string());
-            told.replace(Some(message.unwrap_or_default()));
+            if let Some(device) = told.upgrade() {
+                device.lost.replace(Some(message.unwrap_or_default()));
+            }
         });
-        Self { gpu, js, lost }
+        Self(inner)
+    }
+
+    /// The library's handle.
+    pub fn gpu(&self) -> &phasor::Gpu {
+        &self.0.gpu
     }
 
     /// The browser's own object.
     pub fn js(&self) -> &JsValue {
-        &self.js
+        &self.0.js
     }
 
     /// Begins work now and promises its outcome, which waits for what the device says.
@@ -69,7 +79,7 @@ impl Device {
     }
 
     fn watched(&self, what: &'static str, bytes: u64, mut work: Work) -> Promise {
-        let device: &GPUDevice = self.js.unchecked_ref();
+        let device: &GPUDevice = self.0.js.unchecked_ref();
         FILTERS.iter().for_each(|filter| device.push_error_scope(filter));
         let begun = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         // Scopes nest: the last one pushed goes first.
@@ -96,7 +106,7 @@ impl Device {
     }
 
     fn expect_there(&self, what: &str) -> Result<()> {
-        match &*self.lost.borrow() {
+        match &*self.0.lost.borrow() {
             None => Ok(()),
             Some(message) => Err(phasor::Error::DeviceLost { reason: format!("{what}: {message}") }.into()),
         }

@@ -76,7 +76,7 @@ impl Gpu {
     /// Whether the device is the CPU in disguise.
     #[wasm_bindgen(getter, js_name = isSoftware)]
     pub fn is_software(&self) -> bool {
-        self.device.gpu.is_software()
+        self.device.gpu().is_software()
     }
 
     /// A tensor of these numbers, rounded where `element` is `"f16"` or `"bf16"` (`"f32"` if left out). There must be as
@@ -95,7 +95,7 @@ impl Gpu {
         };
         let (device, values) = (self.device.clone(), Value::argument("values", values));
         self.device.promise("a tensor's buffer", Self::bytes(shape, element), async move {
-            Ok(Tensor::owning(&device, device.gpu.upload_as(element, &values.floats()?, shape)?))
+            Ok(Tensor::owning(&device, device.gpu().upload_as(element, &values.floats()?, shape)?))
         })
     }
 
@@ -136,7 +136,7 @@ impl Gpu {
                 return Err(refused("shape", was, format!("one of {} elements", values.len())));
             }
             // The same bytes, by another shape.
-            let view = device.gpu.upload_positions(&values, [elements, 1])?;
+            let view = device.gpu().upload_positions(&values, [elements, 1])?;
             Ok(Tensor::owning(&device, View::new(view.buffer(), ElementType::I32, Layout::contiguous(shape)?)?))
         })
     }
@@ -155,15 +155,14 @@ impl Gpu {
         let (Some(size), Some(usage)) = (number("size"), number("usage")) else {
             return Err(Value::argument("buffer", buffer).refuse("a GPUBuffer"));
         };
-        let element =
-            options.property("element").given().map_or(Ok(ElementType::F32), |value| value.word(&ELEMENTS))?;
-        let offset = options.property("offset").given().map_or(Ok(0), |value| value.count())?;
+        let element = options.get("element", |value| value.word(&ELEMENTS))?.unwrap_or(ElementType::F32);
+        let offset = options.get("offset", Value::count)?.unwrap_or(0);
         let shape = Value::argument("shape", shape).counts()?;
-        let layout = match options.property("strides").given() {
-            Some(strides) => Layout::strided(shape, strides.counts()?, offset)?,
+        let layout = match options.get("strides", Value::counts)? {
+            Some(strides) => Layout::strided(shape, strides, offset)?,
             None => Layout::contiguous(shape)?.offset_by(offset)?,
         };
-        let buffer = adopt::buffer(&self.device.gpu, self.device.js(), buffer, size as u64, usage as u32)?;
+        let buffer = adopt::buffer(self.device.gpu(), self.device.js(), buffer, size as u64, usage as u32)?;
         Ok(Tensor::borrowing(&self.device, View::new(&buffer, element, layout)?))
     }
 
@@ -174,7 +173,7 @@ impl Gpu {
         self.device.promise("a submission", 0, async move {
             let steps: Vec<Step> =
                 steps.iter().map(|step| Value::argument("steps", step).shared()).collect::<Result<_>>()?;
-            device.gpu.submit(|pass| steps.iter().for_each(|step| step.record(pass)))?;
+            device.gpu().submit(|pass| steps.iter().for_each(|step| step.record(pass)))?;
             Ok(JsValue::UNDEFINED)
         })
     }

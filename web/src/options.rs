@@ -33,6 +33,11 @@ impl Value {
         Self { name: path, value }
     }
 
+    /// A property, read, if it is given.
+    pub fn get<T>(&self, name: &str, read: fn(&Self) -> Result<T>) -> Result<Option<T>> {
+        self.property(name).given().map(|value| read(&value)).transpose()
+    }
+
     /// An options object, none of whose properties is unknown: a misspelt one should not go unnoticed.
     pub fn options(name: &str, value: &JsValue, known: &[&str]) -> Result<Self> {
         let options = Self::argument(name, value);

@@ -60,11 +60,11 @@ impl Rope {
         gpu.device().promise("a rope's frequencies", 0, async move {
             let options = Value::options("options", &options, &["pairing", "firstChannel", "axes"])?;
             let pairing = options.property("pairing").word(&PAIRINGS)?;
-            let mut rope = phasor::Rope::new(&device.gpu, frequencies.inner(), pairing)?;
-            if let Some(axes) = options.property("axes").given() {
-                rope = rope.with_axes(&axes_of_pairs(&axes)?)?;
+            let mut rope = phasor::Rope::new(device.gpu(), frequencies.inner(), pairing)?;
+            if let Some(axes) = options.get("axes", axes_of_pairs)? {
+                rope = rope.with_axes(&axes)?;
             }
-            let first = options.property("firstChannel").given().map_or(Ok(0), |first| first.count())?;
+            let first = options.get("firstChannel", Value::count)?.unwrap_or(0);
             Ok(Rope { device, rope: rope.from_channel(first) })
         })
     }
@@ -79,7 +79,7 @@ impl Rope {
     ) -> Promise {
         let (device, layer) = (gpu.device().clone(), layer.clone());
         gpu.device().promise("a rope's frequencies", 0, async move {
-            let rope = phasor::Rope::for_layer(&device.gpu, layer.inner(), seq_len.unwrap_or(0))?;
+            let rope = phasor::Rope::for_layer(device.gpu(), layer.inner(), seq_len.unwrap_or(0))?;
             Ok(rope.map_or(JsValue::UNDEFINED, |rope| Rope { device, rope }.into()))
         })
     }
@@ -95,7 +95,7 @@ impl Rope {
         let (device, from, to) = (gpu.device().clone(), from.clone(), to.clone());
         let pairing = Value::argument("pairing", pairing).word(&PAIRINGS);
         gpu.device().promise("a rope's frequencies", 0, async move {
-            let rope = phasor::Rope::between(&device.gpu, from.inner(), to.inner(), pairing?)?;
+            let rope = phasor::Rope::between(device.gpu(), from.inner(), to.inner(), pairing?)?;
             Ok(Rope { device, rope })
         })
     }
@@ -125,7 +125,7 @@ impl Rope {
         let (this, options) = (self.clone(), options.clone());
         self.device.promise("a rotation", 0, async move {
             let step = this.step(&options)?;
-            this.device.gpu.submit(|pass| step.record(pass))?;
+            this.device.gpu().submit(|pass| step.record(pass))?;
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -151,7 +151,7 @@ impl Rope {
     }
 
     fn filled(&self, table: phasor::RopeTable, positions: Option<Tensor>) -> Result<RopeTable> {
-        self.device.gpu.submit(|pass| table.record(pass))?;
+        self.device.gpu().submit(|pass| table.record(pass))?;
         Ok(RopeTable { view: Tensor::owning(&self.device, table.view().clone()), table, positions })
     }
 
@@ -160,15 +160,16 @@ impl Rope {
         let options = Value::options("options", options, &known)?;
         let mut uses = Vec::new();
         let mut tensor = |name: &str| -> Result<Option<phasor::View>> {
-            let tensor = options.property(name).given().map(|value| value.tensor()).transpose()?;
+            let tensor = options.get(name, Value::tensor)?;
             Ok(tensor.map(|tensor| {
-                uses.push(tensor.clone());
-                tensor.view().clone()
+                let view = tensor.view().clone();
+                uses.push(tensor);
+                view
             }))
         };
         let [q, q_out, k, k_out, k_cache] = TENSORS.map(&mut tensor);
         let (q, q_out, k, k_out, k_cache) = (q?, q_out?, k?, k_out?, k_cache?);
-        let rows = options.property("rows").given().map(|rows| start_or_per_token(&rows)).transpose()?;
+        let rows = options.get("rows", start_or_per_token)?;
         let rows_needed = || options.property("rows").refuse("a tensor, or {perToken: tensor}, beside kCache");
         let mut rotate = match (&q, &k, &k_cache) {
             (Some(q), _, _) => Rotate::into(q, q_out.as_ref().unwrap_or(q)),
@@ -183,24 +184,23 @@ impl Rope {
             };
         }
         uses.extend(rows.map(Numbers::tensor));
-        let (positions, same) = (options.property("positions"), options.property("samePosition"));
-        if let Some(same) = same.given() {
-            rotate = rotate.positions(Positions::Same(same.whole()?));
-        } else if let Some(positions) = positions.given() {
+        if let Some(same) = options.get("samePosition", Value::whole)? {
+            rotate = rotate.positions(Positions::Same(same));
+        } else if let Some(positions) = options.property("positions").given() {
             rotate = rotate.positions(match positions.js().as_f64() {
                 Some(_) => Positions::Start(positions.whole()?),
                 None => {
                     let numbers = start_or_per_token(&positions)?;
-                    uses.push(numbers.clone().tensor());
-                    numbers.positions()
+                    let positions = numbers.positions();
+                    uses.push(numbers.tensor());
+                    positions
                 }
             });
         }
-        if let Some(direction) = options.property("direction").given() {
-            rotate = rotate.direction(direction.word(&DIRECTIONS)?);
+        if let Some(direction) = options.get("direction", |direction| direction.word(&DIRECTIONS))? {
+            rotate = rotate.direction(direction);
         }
-        if let Some(table) = options.property("table").given() {
-            let table: RopeTable = table.shared()?;
+        if let Some(table) = options.get("table", Value::shared::<RopeTable>)? {
             rotate = rotate.from_table(&table.table);
             uses.push(table.view);
         }
@@ -240,9 +240,9 @@ impl Numbers {
 /// `{startPerRow: tensor}` or `{perToken: tensor}`.
 fn start_or_per_token(value: &Value) -> Result<Numbers> {
     value.expect_known(&["startPerRow", "perToken"])?;
-    match (value.property("startPerRow").given(), value.property("perToken").given()) {
-        (Some(start), None) => Ok(Numbers::StartPerRow(start.tensor()?)),
-        (None, Some(each)) => Ok(Numbers::PerToken(each.tensor()?)),
+    match (value.get("startPerRow", Value::tensor)?, value.get("perToken", Value::tensor)?) {
+        (Some(start), None) => Ok(Numbers::StartPerRow(start)),
+        (None, Some(each)) => Ok(Numbers::PerToken(each)),
         _ => Err(value.refuse("{startPerRow: tensor} or {perToken: tensor}")),
     }
 }

@@ -54,7 +54,7 @@ impl Tensor {
 
     /// Zeros.
     pub fn zeros(device: &Device, element: ElementType, shape: [usize; 4]) -> Result<Self> {
-        Ok(Self::owning(device, device.gpu.zeros(element, shape)?))
+        Ok(Self::owning(device, device.gpu().zeros(element, shape)?))
     }
 
     pub fn view(&self) -> &View {
@@ -82,7 +82,7 @@ impl Tensor {
 
     fn overwrite(&self, values: &Value) -> Result<()> {
         let first = self.expect_contiguous()?;
-        let gpu = &self.device.gpu;
+        let gpu = self.device.gpu();
         let shape = self.view.shape();
         let new = match self.view.element() {
             ElementType::I32 => {
@@ -137,7 +137,7 @@ impl Tensor {
     pub fn read(&self) -> Promise {
         let this = self.clone();
         self.device.promise("reading a tensor", 0, async move {
-            let values = this.device.gpu.read(&this.view).await?;
+            let values = this.device.gpu().read(&this.view).await?;
             Ok(Float32Array::from(values.as_slice()))
         })
     }
