@@ -163,20 +163,20 @@ impl Gpu {
         &self,
         #[wasm_bindgen(unchecked_param_type = "AttentionOptions & { output: Tensor }")] options: &JsValue,
     ) -> Promise {
-        let (device, options) = (self.device().clone(), options.clone());
-        self.device().promise("attention", 0, async move {
+        let device = self.device();
+        device.promise("attention", 0, || {
             // What nobody has named, nobody could read.
-            Value::argument("options", &options).property("output").tensor()?;
-            Ok(prepare(&device, &options)?.step)
+            Value::argument("options", options).property("output").tensor()?;
+            Ok(prepare(device, options)?.step)
         })
     }
 
     /// Attends once: to `output`, or to a new f32 tensor if that is left out; fulfilled with that tensor.
     #[wasm_bindgen(unchecked_return_type = "Promise<Tensor>")]
     pub fn attention(&self, #[wasm_bindgen(unchecked_param_type = "AttentionOptions")] options: &JsValue) -> Promise {
-        let (device, options) = (self.device().clone(), options.clone());
-        self.device().promise("attention", 0, async move {
-            let Ready { step, output } = prepare(&device, &options)?;
+        let device = self.device();
+        device.promise("attention", 0, || {
+            let Ready { step, output } = prepare(device, options)?;
             device.gpu().submit(|pass| step.record(pass))?;
             Ok(output)
         })

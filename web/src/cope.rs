@@ -44,11 +44,11 @@ impl Gpu {
         &self,
         #[wasm_bindgen(unchecked_param_type = "ContextualBiasOptions & { output: Tensor }")] options: &JsValue,
     ) -> Promise {
-        let (device, options) = (self.device().clone(), options.clone());
-        self.device().promise("a contextual bias", 0, async move {
+        let device = self.device();
+        device.promise("a contextual bias", 0, || {
             // What nobody has named, nobody could read.
-            Value::argument("options", &options).property("output").tensor()?;
-            Ok(prepare(&device, &options)?.0)
+            Value::argument("options", options).property("output").tensor()?;
+            Ok(prepare(device, options)?.0)
         })
     }
 
@@ -58,9 +58,9 @@ impl Gpu {
         &self,
         #[wasm_bindgen(unchecked_param_type = "ContextualBiasOptions")] options: &JsValue,
     ) -> Promise {
-        let (device, options) = (self.device().clone(), options.clone());
-        self.device().promise("a contextual bias", 0, async move {
-            let (step, output) = prepare(&device, &options)?;
+        let device = self.device();
+        device.promise("a contextual bias", 0, || {
+            let (step, output) = prepare(device, options)?;
             device.gpu().submit(|pass| step.record(pass))?;
             Ok(output)
         })

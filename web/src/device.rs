@@ -65,23 +65,38 @@ impl Device {
         &self.0.js
     }
 
-    /// Begins work now and promises its outcome, which waits for what the device says.
+    /// Does something now and promises its outcome, which waits for what the device says of it.
     ///
-    /// `what` and `bytes` say what is being done and how large it is. All calls to the device up to the work's first
-    /// pause are watched.
-    pub fn promise<T: Into<JsValue> + 'static>(
+    /// `what` and `bytes` say what is being done and how large it is.
+    pub fn promise<T: Into<JsValue>>(
         &self,
         what: &'static str,
         bytes: u64,
-        work: impl Future<Output = Result<T>> + 'static,
+        work: impl FnOnce() -> Result<T>,
     ) -> Promise {
-        self.watched(what, bytes, Box::pin(async { work.await.map(Into::into) }))
+        self.watch();
+        let done = work().map(Into::into);
+        self.outcome(what, bytes, Box::pin(std::future::ready(done)))
     }
 
-    fn watched(&self, what: &'static str, bytes: u64, mut work: Work) -> Promise {
+    /// As [`Device::promise`], for what the device does later. All calls to it up to the work's first pause are watched.
+    pub fn promise_later(&self, what: &'static str, bytes: u64, mut work: Work) -> Promise {
+        self.watch();
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => self.outcome(what, bytes, Box::pin(std::future::ready(done))),
+            Poll::Pending => self.outcome(what, bytes, work),
+        }
+    }
+
+    /// From here on the device's errors are caught.
+    fn watch(&self) {
         let device: &GPUDevice = self.0.js.unchecked_ref();
         FILTERS.iter().for_each(|filter| device.push_error_scope(filter));
-        let begun = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Catches no more errors, and promises what work comes to if there was none.
+    fn outcome(&self, what: &'static str, bytes: u64, work: Work) -> Promise {
+        let device: &GPUDevice = self.0.js.unchecked_ref();
         // Scopes nest: the last one pushed goes first.
         let scopes = FILTERS.map(|_| JsFuture::from(device.pop_error_scope()));
         let this = self.clone();
@@ -95,12 +110,9 @@ impl Device {
                 }
             }
             this.expect_there(what)?;
-            if let Some((filter, value)) = error {
-                return Err(device_error(what, bytes, filter, &value));
-            }
-            match begun {
-                Poll::Ready(done) => done,
-                Poll::Pending => work.await,
+            match error {
+                Some((filter, value)) => Err(device_error(what, bytes, filter, &value)),
+                None => work.await,
             }
         }))
     }

@@ -93,9 +93,9 @@ impl Gpu {
             Ok(read) => read,
             Err(error) => return rejected(error),
         };
-        let (device, values) = (self.device.clone(), Value::argument("values", values));
-        self.device.promise("a tensor's buffer", Self::bytes(shape, element), async move {
-            Ok(Tensor::owning(&device, device.gpu().upload_as(element, &values.floats()?, shape)?))
+        let (device, values) = (&self.device, Value::argument("values", values));
+        device.promise("a tensor's buffer", Self::bytes(shape, element), || {
+            Ok(Tensor::owning(device, device.gpu().upload_as(element, &values.floats()?, shape)?))
         })
     }
 
@@ -111,9 +111,8 @@ impl Gpu {
             Ok(read) => read,
             Err(error) => return rejected(error),
         };
-        let device = self.device.clone();
-        let bytes = Self::bytes(shape, element);
-        self.device.promise("a tensor's buffer", bytes, async move { Tensor::zeros(&device, element, shape) })
+        let device = &self.device;
+        device.promise("a tensor's buffer", Self::bytes(shape, element), || Tensor::zeros(device, element, shape))
     }
 
     /// A tensor of whole numbers: positions, lengths, masks.
@@ -127,8 +126,8 @@ impl Gpu {
             Ok(shape) => shape,
             Err(error) => return rejected(error),
         };
-        let (device, values) = (self.device.clone(), Value::argument("values", values));
-        self.device.promise("a tensor's buffer", Self::bytes(shape, ElementType::I32), async move {
+        let (device, values) = (&self.device, Value::argument("values", values));
+        device.promise("a tensor's buffer", Self::bytes(shape, ElementType::I32), || {
             let values = values.integers()?;
             let elements = Layout::contiguous(shape)?.elements();
             if elements != values.len() {
@@ -137,7 +136,7 @@ impl Gpu {
             }
             // The same bytes, by another shape.
             let view = device.gpu().upload_positions(&values, [elements, 1])?;
-            Ok(Tensor::owning(&device, View::new(view.buffer(), ElementType::I32, Layout::contiguous(shape)?)?))
+            Ok(Tensor::owning(device, View::new(view.buffer(), ElementType::I32, Layout::contiguous(shape)?)?))
         })
     }
 
@@ -169,8 +168,8 @@ impl Gpu {
     /// Runs prepared steps, one after the other, without waiting for them to end.
     #[wasm_bindgen(variadic, unchecked_return_type = "Promise<void>")]
     pub fn run(&self, #[wasm_bindgen(unchecked_param_type = "Step[]")] steps: Vec<JsValue>) -> Promise {
-        let device = self.device.clone();
-        self.device.promise("a submission", 0, async move {
+        let device = &self.device;
+        device.promise("a submission", 0, || {
             let steps: Vec<Step> =
                 steps.iter().map(|step| Value::argument("steps", step).shared()).collect::<Result<_>>()?;
             device.gpu().submit(|pass| steps.iter().for_each(|step| step.record(pass)))?;

@@ -11,6 +11,7 @@ mod device;
 mod error;
 mod frequencies;
 mod gpu;
+mod math;
 mod options;
 mod reference;
 mod rope;
