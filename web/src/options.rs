@@ -165,7 +165,7 @@ impl Value {
             value if value.is_undefined() => "left out".into(),
             value => match (value.as_f64(), value.as_string()) {
                 (Some(number), _) => format!("{number}"),
-                (_, Some(text)) => format!("{text:?}"),
+                (_, Some(text)) => format!("\"{text}\""),
                 // An object's own words may be long, or fail.
                 _ if Array::is_array(value) => "an array".into(),
                 _ => value.js_typeof().as_string().unwrap_or_default(),
