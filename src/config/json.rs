@@ -133,7 +133,7 @@ mod browser {
         }
     }
 
-    /// As JSON.
+    /// As JSON, for people: nothing is escaped.
     impl fmt::Display for Value {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             let comma = |i: usize| if i == 0 { "" } else { "," };

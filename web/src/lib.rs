@@ -18,3 +18,6 @@ mod rope;
 mod step;
 mod tensor;
 mod types;
+
+#[global_allocator]
+static ALLOCATOR: rlsf::SmallGlobalTlsf = rlsf::SmallGlobalTlsf::new();
