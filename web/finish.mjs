@@ -15,8 +15,8 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 /** What the download should be: JavaScript and WASM together, gzipped, in bytes. */
 const AIM = 100_000;
 
-/** What it may be at most, until it is what it should be: no more than it was. */
-const MOST = 205_000;
+/** What it may be at most, until it is what it should be: what it was when this was written, and 2 %. */
+const MOST = 165_800;
 
 /** WebAssembly that every browser with WebGPU has. */
 const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
