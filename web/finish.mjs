@@ -15,8 +15,8 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 /** What the download should be: JavaScript and WASM together, gzipped, in bytes. */
 const AIM = 100_000;
 
-/** What it may be at most, until it is what it should be: no more than it was. */
-const MOST = 205_000;
+/** What it may be at most, until it is what it should be: what it was when this was written, and 2 %. */
+const MOST = 165_800;
 
 /** WebAssembly that every browser with WebGPU has. */
 const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
@@ -46,8 +46,12 @@ fs.mkdirSync(to);
 
 const optimizer = path.join(here, "node_modules/binaryen/bin/wasm-opt");
 // Its last words are the names that it has given to imports and exports, in place of long ones.
-const optimized = spawnSync(process.execPath, [optimizer, "-Oz", "--flatten", "--rereloop", "-Oz", "-Oz", "--traps-never-happen", "--strip-producers",
-  "--minify-imports-and-exports-and-modules",
+const optimized = spawnSync(process.execPath, [optimizer, "-Oz", "--flatten", "--rereloop", "-Oz", "-Oz",
+  "--flatten", "--simplify-locals-notee-nostructure", "--flatten", "--rereloop", "-Oz", "-Oz", "--traps-never-happen",
+  // Hints that engines do not heed, all alike.
+  "--dealign", "--strip-producers",
+  // Functions that stay apart are longer, and more like each other.
+  "--one-caller-inline-max-function-size=0", "--minify-imports-and-exports-and-modules",
   "--strip-target-features", ...FEATURES.map((feature) => `--enable-${feature}`),
   path.join(from, "phasor_bg.wasm"), "-o", path.join(to, "phasor_bg.wasm")], { stdio: ["ignore", "pipe", "inherit"] });
 if (optimized.status !== 0) process.exit(1);

@@ -133,7 +133,7 @@ mod browser {
         }
     }
 
-    /// As JSON.
+    /// As JSON, for people: nothing is escaped.
     impl fmt::Display for Value {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             let comma = |i: usize| if i == 0 { "" } else { "," };
@@ -141,7 +141,7 @@ mod browser {
                 Self::Null => f.write_str("null"),
                 Self::Bool(flag) => write!(f, "{flag}"),
                 Self::Number(number) => write!(f, "{number}"),
-                Self::String(text) => write!(f, "{text:?}"),
+                Self::String(text) => write!(f, "\"{text}\""),
                 Self::Array(list) => {
                     f.write_str("[")?;
                     list.iter().enumerate().try_for_each(|(i, value)| write!(f, "{}{value}", comma(i)))?;
@@ -150,7 +150,7 @@ mod browser {
                 Self::Object(Map(entries)) => {
                     f.write_str("{")?;
                     let mut entries = entries.iter().enumerate();
-                    entries.try_for_each(|(i, (key, value))| write!(f, "{}{key:?}:{value}", comma(i)))?;
+                    entries.try_for_each(|(i, (key, value))| write!(f, "{}\"{key}\":{value}", comma(i)))?;
                     f.write_str("}")
                 }
             }

@@ -51,7 +51,7 @@ pub(super) fn law(rope: &Object, around: Around, notes: &mut Notes) -> Result<La
         "proportional" => proportional(rope, around, notes),
         unknown => {
             let key = if rope.get("rope_type").is_some() { "rope_type" } else { "type" };
-            Err(Error::setting(rope.path(key), format!("{unknown:?}"), KNOWN))
+            Err(Error::setting(rope.path(key), format!("\"{unknown}\""), KNOWN))
         }
     }
 }
@@ -65,7 +65,7 @@ fn rope_type<'a>(rope: &Object<'a>, around: Around, notes: &mut Notes) -> Result
     };
     let differs = |legacy| canonical(given, rope, around) != canonical(legacy, rope, around);
     if let Some(legacy) = legacy.filter(|&legacy| differs(legacy)) {
-        notes.warn(format!("{} is {legacy:?}, but {given:?} holds", rope.path("type")));
+        notes.warn(format!("{} is \"{legacy}\", but \"{given}\" holds", rope.path("type")));
     }
     Ok(canonical(given, rope, around))
 }

@@ -25,8 +25,12 @@ pub(super) struct Notes {
 impl Notes {
     /// Remembers where `setting` came from, and hands its value on.
     pub fn source<T: fmt::Display>(&mut self, setting: &str, value: T, from: impl Into<String>) -> T {
-        self.sources.push(Source { setting: setting.into(), value: value.to_string(), from: from.into() });
+        self.remember(setting, &value, from.into());
         value
+    }
+
+    fn remember(&mut self, setting: &str, value: &dyn fmt::Display, from: String) {
+        self.sources.push(Source { setting: setting.into(), value: value.to_string(), from });
     }
 
     /// Remembers something that the reader of the answer should know.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
@@ -16,7 +15,7 @@ use crate::{Error, Result};
 pub(super) struct Object<'a> {
     path: String,
     map: &'a Map,
-    read: Rc<RefCell<BTreeSet<&'a str>>>,
+    read: Rc<RefCell<Vec<&'a str>>>,
 }
 
 /// JSON text as a value, in the dialect that Python writes: see [`quote_non_finite`].
@@ -103,7 +102,10 @@ impl<'a> Object<'a> {
     /// The value of a key, which now counts as read.
     pub fn get(&self, key: &str) -> Option<&'a Value> {
         let (key, value) = self.map.get_key_value(key)?;
-        self.read.borrow_mut().insert(key);
+        let mut read = self.read.borrow_mut();
+        if !read.contains(&key.as_str()) {
+            read.push(key);
+        }
         Some(value).filter(|value| !value.is_null())
     }
 
@@ -117,7 +119,7 @@ impl<'a> Object<'a> {
     /// The keys that nothing has read, by their paths.
     pub fn unread(&self) -> Vec<String> {
         let read = self.read.borrow();
-        self.map.keys().filter(|key| !read.contains(key.as_str())).map(|key| self.path(key)).collect()
+        self.map.keys().filter(|key| !read.contains(&key.as_str())).map(|key| self.path(key)).collect()
     }
 
     /// The object under a key.

@@ -17,7 +17,12 @@ pub fn useful_features() -> wgpu::Features {
 
 fn instance() -> wgpu::Instance {
     // WGPU_BACKEND, WGPU_ADAPTER_NAME and the like are heeded, as users of wgpu expect.
-    wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env())
+    #[cfg(not(target_family = "wasm"))]
+    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    // A page has no environment.
+    #[cfg(target_family = "wasm")]
+    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    wgpu::Instance::new(descriptor)
 }
 
 impl Gpu {

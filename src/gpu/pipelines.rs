@@ -2,31 +2,50 @@
 
 use super::{Access, Gpu, Shader};
 use crate::Result;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-/// A shader's name and the bits of its constants.
-type Key = (String, Vec<(&'static str, u64)>);
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// One pipeline's place: filled once, by whichever thread comes first, while others that need it wait.
 type Place = Arc<OnceLock<Result<Arc<wgpu::ComputePipeline>>>>;
 
+/// A variant by its shader's name and the bits of its constants, and its pipeline's place.
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    constants: Vec<(&'static str, u64)>,
+    place: Place,
+}
+
+/// A device has some dozens of pipelines at most.
 #[derive(Debug, Default)]
-pub(super) struct Pipelines(Mutex<HashMap<Key, Place>>);
+pub(super) struct Pipelines(Mutex<Vec<Entry>>);
 
 impl Pipelines {
     pub(super) fn get(&self, gpu: &Gpu, shader: &Shader) -> Result<Arc<wgpu::ComputePipeline>> {
-        let key =
-            (shader.name.clone(), shader.constants.iter().map(|&(name, value)| (name, value.to_bits())).collect());
         // The lock is held to find the place, not to compile: threads that build other pipelines go on.
-        let places = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = places().entry(key.clone()).or_default().clone();
+        let place = self.place(shader);
         let pipeline = place.get_or_init(|| build(gpu, shader).map(Arc::new)).clone();
         if pipeline.is_err() {
             // A device without room today may have some tomorrow.
-            places().remove(&key);
+            self.entries().retain(|entry| !Arc::ptr_eq(&entry.place, &place));
         }
         pipeline
+    }
+
+    fn place(&self, shader: &Shader) -> Place {
+        let constants = || shader.constants.iter().map(|&(name, value)| (name, value.to_bits()));
+        let mut entries = self.entries();
+        let known =
+            entries.iter().find(|entry| entry.name == shader.name && entry.constants.iter().copied().eq(constants()));
+        if let Some(entry) = known {
+            return entry.place.clone();
+        }
+        let place = Place::default();
+        entries.push(Entry { name: shader.name.clone(), constants: constants().collect(), place: place.clone() });
+        place
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

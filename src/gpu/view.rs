@@ -3,6 +3,7 @@
 use crate::attention::HasLayout;
 use crate::{ElementType, Error, Layout, Result};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A tensor that lies in a caller's buffer. Cloning it clones a handle, not the data.
 ///
@@ -17,7 +18,10 @@ use std::ops::Range;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct View(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     buffer: wgpu::Buffer,
     element: ElementType,
     layout: Layout,
@@ -38,7 +42,16 @@ impl View {
                 may_be: format!("one within the {holds} {element} elements of its buffer"),
             });
         }
-        Ok(Self { buffer: buffer.clone(), element, layout })
+        Ok(Self::of(buffer, element, layout))
+    }
+
+    fn of(buffer: &wgpu::Buffer, element: ElementType, layout: Layout) -> Self {
+        Self(Arc::new(Inner { buffer: buffer.clone(), element, layout }))
+    }
+
+    /// Some of this tensor's elements.
+    fn part(&self, layout: Layout) -> Self {
+        Self::of(self.buffer(), self.element(), layout)
     }
 
     /// An f32 tensor of this layout that lies nowhere yet, to plan with. Never to be bound: it names this one's buffer.
@@ -51,7 +64,7 @@ impl View {
     /// # Errors
     /// [`Error::Tensor`] if the range is not within the heads.
     pub fn heads(&self, range: Range<usize>) -> Result<Self> {
-        Ok(Self { layout: self.layout.heads(range)?, ..self.clone() })
+        Ok(self.part(self.layout().heads(range)?))
     }
 
     /// Some of the tokens of this tensor, in the same buffer.
@@ -59,7 +72,7 @@ impl View {
     /// # Errors
     /// [`Error::Tensor`] if the range is not within the tokens.
     pub fn tokens(&self, range: Range<usize>) -> Result<Self> {
-        Ok(Self { layout: self.layout.tokens(range)?, ..self.clone() })
+        Ok(self.part(self.layout().tokens(range)?))
     }
 
     /// Some of the rows of the batch, in the same buffer.
@@ -67,37 +80,37 @@ impl View {
     /// # Errors
     /// [`Error::Tensor`] if the range is not within the batch.
     pub fn batch(&self, range: Range<usize>) -> Result<Self> {
-        Ok(Self { layout: self.layout.batch(range)?, ..self.clone() })
+        Ok(self.part(self.layout().batch(range)?))
     }
 
     /// The buffer.
     #[must_use]
     pub fn buffer(&self) -> &wgpu::Buffer {
-        &self.buffer
+        &self.0.buffer
     }
 
     /// How an element is stored.
     #[must_use]
     pub fn element(&self) -> ElementType {
-        self.element
+        self.0.element
     }
 
     /// Shape, strides and offset, in elements.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        self.layout
+        self.0.layout
     }
 
     /// `[batch, tokens, heads, channels]`.
     #[must_use]
     pub fn shape(&self) -> [usize; 4] {
-        self.layout.shape()
+        self.layout().shape()
     }
 
     /// Refuses what a kernel cannot read as a tensor of floats: another element type, or a buffer without `STORAGE`.
     pub(crate) fn expect_floats(&self, argument: &str) -> Result<()> {
-        if !self.element.is_float() {
-            let (was, may_be) = (self.element.to_string(), "f32, f16 or bf16".into());
+        if !self.element().is_float() {
+            let (was, may_be) = (self.element().to_string(), "f32, f16 or bf16".into());
             return Err(Error::Tensor { argument: argument.into(), was, may_be });
         }
         self.expect_usage(argument, wgpu::BufferUsages::STORAGE)
@@ -106,19 +119,19 @@ impl View {
     /// Refuses what a kernel cannot write: what it cannot read, or a layout that names an element twice.
     pub(crate) fn expect_written(&self, argument: &str) -> Result<()> {
         self.expect_floats(argument)?;
-        if !self.layout.repeats_elements() {
+        if !self.layout().repeats_elements() {
             return Ok(());
         }
         Err(Error::Tensor {
             argument: argument.into(),
-            was: format!("{:?}, where several indices name one element", self.layout),
+            was: format!("{:?}, where several indices name one element", self.layout()),
             may_be: "one that names each element once, since it is written".into(),
         })
     }
 
     /// Refuses a written view that shares elements with another one.
     pub(crate) fn expect_apart(&self, argument: &str, other: &Self, name: &str) -> Result<()> {
-        if self.buffer != other.buffer || !self.may_overlap(other) {
+        if self.buffer() != other.buffer() || !self.may_overlap(other) {
             return Ok(());
         }
         let may_be = "views that share no element".into();
@@ -127,7 +140,7 @@ impl View {
 
     /// Refuses a written view in the buffer of one that the same dispatch reads.
     pub(crate) fn expect_other_buffer(&self, argument: &str, other: &Self, name: &str) -> Result<()> {
-        if self.buffer != other.buffer {
+        if self.buffer() != other.buffer() {
             return Ok(());
         }
         let may_be = "in another buffer: one dispatch may not read and write the same one".into();
@@ -136,12 +149,12 @@ impl View {
 
     /// Whether the two may share a byte of their buffer, if it is the same one.
     pub(crate) fn may_overlap(&self, other: &Self) -> bool {
-        if self.element.bytes() == other.element.bytes() {
-            return self.layout.may_overlap(&other.layout);
+        if self.element().bytes() == other.element().bytes() {
+            return self.layout().may_overlap(&other.layout());
         }
         // Elements of different sizes: by the bytes from the first element to the last.
         let bytes = |view: &Self| {
-            let (span, size) = (view.layout.span(), view.element.bytes() as u64);
+            let (span, size) = (view.layout().span(), view.element().bytes() as u64);
             span.start as u64 * size..span.end as u64 * size
         };
         let (a, b) = (bytes(self), bytes(other));
@@ -150,27 +163,27 @@ impl View {
 
     /// Refuses another element type than the one wanted.
     pub(crate) fn expect_element(&self, argument: &str, wanted: ElementType) -> Result<()> {
-        if self.element == wanted {
+        if self.element() == wanted {
             return Ok(());
         }
-        Err(Error::Tensor { argument: argument.into(), was: self.element.to_string(), may_be: wanted.to_string() })
+        Err(Error::Tensor { argument: argument.into(), was: self.element().to_string(), may_be: wanted.to_string() })
     }
 
     /// Refuses a buffer that was made without a usage.
     pub(crate) fn expect_usage(&self, argument: &str, wanted: wgpu::BufferUsages) -> Result<()> {
-        if self.buffer.usage().contains(wanted) {
+        if self.buffer().usage().contains(wanted) {
             return Ok(());
         }
         Err(Error::Usage {
             argument: argument.into(),
-            was: format!("{:?}", self.buffer.usage()),
-            may_be: format!("{:?} | {wanted:?}", self.buffer.usage()),
+            was: format!("{:?}", self.buffer().usage()),
+            may_be: format!("{:?} | {wanted:?}", self.buffer().usage()),
         })
     }
 }
 
 impl HasLayout for View {
     fn layout(&self) -> Layout {
-        self.layout
+        self.0.layout
     }
 }

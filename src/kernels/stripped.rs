@@ -1,11 +1,11 @@
 //! WGSL without what only people read: a download carries it, and half of it would be comments.
 
-/// The text without comments, indentation and empty lines, in `N` bytes, and how many it takes.
+/// The text without comments, empty lines and spaces that separate nothing, in `N` bytes, and how many it takes.
 pub(crate) const fn stripped<const N: usize>(text: &str) -> ([u8; N], usize) {
     let bytes = text.as_bytes();
     let mut out = [0; N];
     let mut length = 0;
-    let mut line_is_empty = true;
+    let mut last = b'\n';
     let mut i = 0;
     while i < bytes.len() {
         if bytes[i] == b'/' && i + 1 < bytes.len() && bytes[i + 1] == b'/' {
@@ -14,17 +14,28 @@ pub(crate) const fn stripped<const N: usize>(text: &str) -> ([u8; N], usize) {
             }
             continue;
         }
-        let skipped = line_is_empty && (bytes[i] == b' ' || bytes[i] == b'\n');
+        let next = if i + 1 < bytes.len() { bytes[i + 1] } else { b'\n' };
+        let skipped = match bytes[i] {
+            // Not between two words, nor between two signs, which might be another one together.
+            b' ' => last == b'\n' || next == b' ' || is_of_word(last) != is_of_word(next),
+            b'\n' => last == b'\n',
+            _ => false,
+        };
         if !skipped {
             if length < N {
                 out[length] = bytes[i];
             }
             length += 1;
-            line_is_empty = bytes[i] == b'\n';
+            last = bytes[i];
         }
         i += 1;
     }
     (out, length)
+}
+
+/// Whether a byte may belong to a name, a keyword or a number.
+const fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 #[cfg(test)]
@@ -32,10 +43,10 @@ mod tests {
     use super::stripped;
 
     #[test]
-    fn comments_indentation_and_empty_lines_go_and_nothing_else_does() {
+    fn what_separates_nothing_goes_and_nothing_else_does() {
         const TEXT: &str =
-            "// What it does.\n\nlet a = b / c; // why\n    {\n        // — more\n        d();\n\n    }\n";
+            "// What it does.\n\nlet a = b / c; // why\n    {\n        // — more\n        return  d - -1;\n\n    }\n";
         const STRIPPED: &[u8] = &stripped::<{ stripped::<0>(TEXT).1 }>(TEXT).0;
-        assert_eq!(str::from_utf8(STRIPPED).unwrap(), "let a = b / c; \n{\nd();\n}\n");
+        assert_eq!(str::from_utf8(STRIPPED).unwrap(), "let a=b/c; \n{\nreturn d- -1;\n}\n");
     }
 }

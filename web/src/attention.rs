@@ -41,14 +41,18 @@ struct Tensors {
 }
 
 impl Tensors {
-    fn optional(&mut self, value: Value) -> Result<Option<View>> {
-        value.given().map(|value| self.required(value)).transpose()
+    fn optional(&mut self, options: &Value, name: &str) -> Result<Option<View>> {
+        Ok(options.get(name, Value::tensor)?.map(|tensor| self.used(tensor)))
     }
 
-    fn required(&mut self, value: Value) -> Result<View> {
-        let tensor = value.tensor()?;
-        self.used.push(tensor.clone());
-        Ok(tensor.view().clone())
+    fn required(&mut self, value: &Value) -> Result<View> {
+        Ok(self.used(value.tensor()?))
+    }
+
+    fn used(&mut self, tensor: Tensor) -> View {
+        let view = tensor.view().clone();
+        self.used.push(tensor);
+        view
     }
 }
 
@@ -61,38 +65,35 @@ struct Ready {
 fn prepare(device: &Device, options: &JsValue) -> Result<Ready> {
     let options = Value::options("options", options, &ATTENTION)?;
     let mut tensors = Tensors { used: Vec::new() };
-    let [q, k, v] = ["q", "k", "v"].map(|name| tensors.required(options.property(name)));
+    let [q, k, v] = ["q", "k", "v"].map(|name| tensors.required(&options.property(name)));
     let (q, k, v) = (q?, k?, v?);
     let mut attention = Attention::new(&q, &k, &v);
-    if let Some(scale) = options.property("scale").given() {
-        attention = attention.scale(scale.number()?);
+    if let Some(scale) = options.get("scale", Value::number)? {
+        attention = attention.scale(scale);
     }
-    if options.property("causal").given().map_or(Ok(false), |causal| causal.flag())? {
+    if options.get("causal", Value::flag)?.unwrap_or(false) {
         attention = attention.causal();
     }
-    if let Some(window) = options.property("window").given() {
-        attention = attention.window(window.count()?);
+    if let Some(window) = options.get("window", Value::count)? {
+        attention = attention.window(window);
     }
-    if let Some(standing) = options.property("standing").given() {
-        attention = attention.standing(match standing.js().as_f64() {
-            Some(_) => Standing::From(standing.whole()?.into()),
-            None => standing.word(&[("last", Standing::Last), ("row-last", Standing::RowLast)])?,
-        });
+    if let Some(standing) = options.get("standing", standing)? {
+        attention = attention.standing(standing);
     }
-    if let Some(ranges) = tensors.optional(options.property("keyRanges"))? {
+    if let Some(ranges) = tensors.optional(&options, "keyRanges")? {
         attention = attention.key_ranges(&ranges);
     }
-    if let Some(keep) = tensors.optional(options.property("keep"))? {
+    if let Some(keep) = tensors.optional(&options, "keep")? {
         attention = attention.keep(&keep);
     }
-    if let Some(bias) = tensors.optional(options.property("bias"))? {
+    if let Some(bias) = tensors.optional(&options, "bias")? {
         attention = attention.bias(&bias);
     }
     if let Some(cope) = options.property("cope").given() {
         attention = attention.cope(contextual(&mut tensors, &cope)?);
     }
-    let output = match options.property("output").given() {
-        Some(output) => output.tensor()?,
+    let output = match options.get("output", Value::tensor)? {
+        Some(output) => output,
         None => {
             let ([batch, tokens, heads, _], [.., channels]) = (q.shape(), v.shape());
             Tensor::zeros(device, ElementType::F32, [batch, tokens, heads, channels])?
@@ -100,30 +101,38 @@ fn prepare(device: &Device, options: &JsValue) -> Result<Ready> {
     };
     tensors.used.push(output.clone());
     let mut fused = Fused::new(&attention, output.view());
-    if let Some(schedule) = options.property("schedule").given() {
-        fused = fused.schedule(schedule.word(&SCHEDULES)?);
+    if let Some(schedule) = options.get("schedule", |schedule| schedule.word(&SCHEDULES))? {
+        fused = fused.schedule(schedule);
     }
-    if let Some(lse) = tensors.optional(options.property("lse"))? {
+    if let Some(lse) = tensors.optional(&options, "lse")? {
         fused = fused.lse(&lse);
     }
-    if let Some(sum) = tensors.optional(options.property("gateSum"))? {
+    if let Some(sum) = tensors.optional(&options, "gateSum")? {
         fused = fused.gate_sum(&sum);
     }
     // Scratch memory is ours, so that it is freed with the step and not when the garbage collector comes by.
-    let scratch = fused.scratch_elements(&device.gpu)?;
+    let scratch = fused.scratch_elements(device.gpu())?;
     if scratch > 0 {
         let memory = Tensor::zeros(device, ElementType::F32, [1, 1, 1, scratch])?;
         fused = fused.scratch(memory.view());
         tensors.used.push(memory);
     }
-    let prepared = fused.prepare(&device.gpu)?;
+    let prepared = fused.prepare(device.gpu())?;
     Ok(Ready { step: Step::new(prepared, &tensors.used), output })
+}
+
+/// Where queries stand among the keys.
+fn standing(value: &Value) -> Result<Standing> {
+    match value.js().as_f64() {
+        Some(_) => Ok(Standing::From(value.whole()?.into())),
+        None => value.word(&[("last", Standing::Last), ("row-last", Standing::RowLast)]),
+    }
 }
 
 fn contextual(tensors: &mut Tensors, cope: &Value) -> Result<ContextualPe<View>> {
     cope.expect_known(&COPE)?;
-    let mut encoding = ContextualPe::new(&tensors.required(cope.property("positionEmbeddings"))?);
-    if let Some(query) = tensors.optional(cope.property("query"))? {
+    let mut encoding = ContextualPe::new(&tensors.required(&cope.property("positionEmbeddings"))?);
+    if let Some(query) = tensors.optional(cope, "query")? {
         encoding = encoding.query(&query);
     }
     if let Some(gates) = cope.property("gates").given() {
@@ -131,17 +140,17 @@ fn contextual(tensors: &mut Tensors, cope: &Value) -> Result<ContextualPe<View>>
             Some("logits") => Gates::Logits,
             Some("values") => Gates::Values,
             Some(_) => return Err(gates.refuse("\"logits\", \"values\" or a Tensor of keys")),
-            None => Gates::Keys(tensors.required(gates)?),
+            None => Gates::Keys(tensors.required(&gates)?),
         });
     }
-    if let Some(see) = cope.property("gatesSeeBias").given() {
-        encoding = encoding.gates_see_bias(see.flag()?);
+    if let Some(see) = cope.get("gatesSeeBias", Value::flag)? {
+        encoding = encoding.gates_see_bias(see);
     }
-    if let Some(sum) = tensors.optional(cope.property("gateSum"))? {
+    if let Some(sum) = tensors.optional(cope, "gateSum")? {
         encoding = encoding.gate_sum(&sum);
     }
-    if let Some(scale) = cope.property("biasScale").given() {
-        encoding = encoding.bias_scale(scale.number()?);
+    if let Some(scale) = cope.get("biasScale", Value::number)? {
+        encoding = encoding.bias_scale(scale);
     }
     Ok(encoding)
 }
@@ -154,21 +163,21 @@ impl Gpu {
         &self,
         #[wasm_bindgen(unchecked_param_type = "AttentionOptions & { output: Tensor }")] options: &JsValue,
     ) -> Promise {
-        let (device, options) = (self.device().clone(), options.clone());
-        self.device().promise("attention", 0, async move {
+        let device = self.device();
+        device.promise("attention", 0, || {
             // What nobody has named, nobody could read.
-            Value::argument("options", &options).property("output").tensor()?;
-            Ok(prepare(&device, &options)?.step)
+            Value::argument("options", options).property("output").tensor()?;
+            Ok(prepare(device, options)?.step)
         })
     }
 
     /// Attends once: to `output`, or to a new f32 tensor if that is left out; fulfilled with that tensor.
     #[wasm_bindgen(unchecked_return_type = "Promise<Tensor>")]
     pub fn attention(&self, #[wasm_bindgen(unchecked_param_type = "AttentionOptions")] options: &JsValue) -> Promise {
-        let (device, options) = (self.device().clone(), options.clone());
-        self.device().promise("attention", 0, async move {
-            let Ready { step, output } = prepare(&device, &options)?;
-            device.gpu.submit(|pass| step.record(pass))?;
+        let device = self.device();
+        device.promise("attention", 0, || {
+            let Ready { step, output } = prepare(device, options)?;
+            device.gpu().submit(|pass| step.record(pass))?;
             Ok(output)
         })
     }

@@ -17,22 +17,22 @@ fn prepare(device: &Device, options: &JsValue) -> Result<(Step, Tensor)> {
     let [query, logits, embeddings] =
         ["query", "logits", "positionEmbeddings"].map(|name| options.property(name).tensor());
     let (query, logits, embeddings) = (query?, logits?, embeddings?);
-    let output = match options.property("output").given() {
-        Some(output) => output.tensor()?,
+    let output = match options.get("output", Value::tensor)? {
+        Some(output) => output,
         None => Tensor::zeros(device, ElementType::F32, logits.view().shape())?,
     };
     let mut bias = ContextualBias::new(query.view(), logits.view(), embeddings.view(), output.view());
-    if let Some(scale) = options.property("scale").given() {
-        bias = bias.scale(scale.number()?);
+    if let Some(scale) = options.get("scale", Value::number)? {
+        bias = bias.scale(scale);
     }
     let mut uses = vec![query.clone(), logits.clone(), embeddings.clone(), output.clone()];
-    let elements = bias.scratch_elements(&device.gpu)?;
+    let elements = bias.scratch_elements(device.gpu())?;
     if elements > 0 {
         let memory = Tensor::zeros(device, ElementType::F32, [1, 1, 1, elements])?;
         bias = bias.scratch(memory.view());
         uses.push(memory);
     }
-    Ok((Step::new(bias.prepare(&device.gpu)?, &uses), output))
+    Ok((Step::new(bias.prepare(device.gpu())?, &uses), output))
 }
 
 #[wasm_bindgen]
@@ -44,11 +44,11 @@ impl Gpu {
         &self,
         #[wasm_bindgen(unchecked_param_type = "ContextualBiasOptions & { output: Tensor }")] options: &JsValue,
     ) -> Promise {
-        let (device, options) = (self.device().clone(), options.clone());
-        self.device().promise("a contextual bias", 0, async move {
+        let device = self.device();
+        device.promise("a contextual bias", 0, || {
             // What nobody has named, nobody could read.
-            Value::argument("options", &options).property("output").tensor()?;
-            Ok(prepare(&device, &options)?.0)
+            Value::argument("options", options).property("output").tensor()?;
+            Ok(prepare(device, options)?.0)
         })
     }
 
@@ -58,10 +58,10 @@ impl Gpu {
         &self,
         #[wasm_bindgen(unchecked_param_type = "ContextualBiasOptions")] options: &JsValue,
     ) -> Promise {
-        let (device, options) = (self.device().clone(), options.clone());
-        self.device().promise("a contextual bias", 0, async move {
-            let (step, output) = prepare(&device, &options)?;
-            device.gpu.submit(|pass| step.record(pass))?;
+        let device = self.device();
+        device.promise("a contextual bias", 0, || {
+            let (step, output) = prepare(device, options)?;
+            device.gpu().submit(|pass| step.record(pass))?;
             Ok(output)
         })
     }

@@ -27,51 +27,76 @@ extern "C" {
 /// comes before its consequences.
 const FILTERS: [&str; 3] = ["out-of-memory", "validation", "internal"];
 
-/// A device, and whether it is gone.
+/// A device, and whether it is gone. Cheap to clone: everything that lives on it holds one.
 #[derive(Debug, Clone)]
-pub struct Device {
-    pub gpu: phasor::Gpu,
+pub struct Device(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    gpu: phasor::Gpu,
     js: JsValue,
     /// What was said when it went.
-    lost: Rc<RefCell<Option<String>>>,
+    lost: RefCell<Option<String>>,
 }
 
 impl Device {
     pub fn new(gpu: phasor::Gpu) -> Self {
         let js: JsValue = gpu.device().as_webgpu().map_or(JsValue::UNDEFINED, |device| device.clone().into());
-        let lost = Rc::new(RefCell::new(None));
-        let told = lost.clone();
         let when_lost = JsFuture::from(js.unchecked_ref::<GPUDevice>().lost());
+        let inner = Rc::new(Inner { gpu, js, lost: RefCell::new(None) });
+        let told = Rc::downgrade(&inner);
         wasm_bindgen_futures::spawn_local(async move {
             let message =
                 when_lost.await.ok().and_then(|info| Reflect::get(&info, &"message".into()).ok()?.as_string());
-            told.replace(Some(message.unwrap_or_default()));
+            if let Some(device) = told.upgrade() {
+                device.lost.replace(Some(message.unwrap_or_default()));
+            }
         });
-        Self { gpu, js, lost }
+        Self(inner)
+    }
+
+    /// The library's handle.
+    pub fn gpu(&self) -> &phasor::Gpu {
+        &self.0.gpu
     }
 
     /// The browser's own object.
     pub fn js(&self) -> &JsValue {
-        &self.js
+        &self.0.js
     }
 
-    /// Begins work now and promises its outcome, which waits for what the device says.
+    /// Does something now and promises its outcome, which waits for what the device says of it.
     ///
-    /// `what` and `bytes` say what is being done and how large it is. All calls to the device up to the work's first
-    /// pause are watched.
-    pub fn promise<T: Into<JsValue> + 'static>(
+    /// `what` and `bytes` say what is being done and how large it is.
+    pub fn promise<T: Into<JsValue>>(
         &self,
         what: &'static str,
         bytes: u64,
-        work: impl Future<Output = Result<T>> + 'static,
+        work: impl FnOnce() -> Result<T>,
     ) -> Promise {
-        self.watched(what, bytes, Box::pin(async { work.await.map(Into::into) }))
+        self.watch();
+        let done = work().map(Into::into);
+        self.outcome(what, bytes, Box::pin(std::future::ready(done)))
     }
 
-    fn watched(&self, what: &'static str, bytes: u64, mut work: Work) -> Promise {
-        let device: &GPUDevice = self.js.unchecked_ref();
+    /// As [`Device::promise`], for what the device does later. All calls to it up to the work's first pause are watched.
+    pub fn promise_later(&self, what: &'static str, bytes: u64, mut work: Work) -> Promise {
+        self.watch();
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => self.outcome(what, bytes, Box::pin(std::future::ready(done))),
+            Poll::Pending => self.outcome(what, bytes, work),
+        }
+    }
+
+    /// From here on the device's errors are caught.
+    fn watch(&self) {
+        let device: &GPUDevice = self.0.js.unchecked_ref();
         FILTERS.iter().for_each(|filter| device.push_error_scope(filter));
-        let begun = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Catches no more errors, and promises what work comes to if there was none.
+    fn outcome(&self, what: &'static str, bytes: u64, work: Work) -> Promise {
+        let device: &GPUDevice = self.0.js.unchecked_ref();
         // Scopes nest: the last one pushed goes first.
         let scopes = FILTERS.map(|_| JsFuture::from(device.pop_error_scope()));
         let this = self.clone();
@@ -85,18 +110,15 @@ impl Device {
                 }
             }
             this.expect_there(what)?;
-            if let Some((filter, value)) = error {
-                return Err(device_error(what, bytes, filter, &value));
-            }
-            match begun {
-                Poll::Ready(done) => done,
-                Poll::Pending => work.await,
+            match error {
+                Some((filter, value)) => Err(device_error(what, bytes, filter, &value)),
+                None => work.await,
             }
         }))
     }
 
     fn expect_there(&self, what: &str) -> Result<()> {
-        match &*self.lost.borrow() {
+        match &*self.0.lost.borrow() {
             None => Ok(()),
             Some(message) => Err(phasor::Error::DeviceLost { reason: format!("{what}: {message}") }.into()),
         }

@@ -14,7 +14,8 @@ pub struct JsError(JsValue);
 impl JsError {
     /// For what JavaScript itself handed back.
     pub fn other(argument: &str, value: &JsValue) -> Self {
-        let reason = value.dyn_ref::<js_sys::Error>().map_or_else(|| format!("{value:?}"), |e| e.message().into());
+        let message = value.dyn_ref::<js_sys::Error>().map(|error| error.message().into());
+        let reason = message.or_else(|| value.as_string()).unwrap_or_default();
         phasor::Error::Device { argument: argument.into(), reason }.into()
     }
 }

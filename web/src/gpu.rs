@@ -76,7 +76,7 @@ impl Gpu {
     /// Whether the device is the CPU in disguise.
     #[wasm_bindgen(getter, js_name = isSoftware)]
     pub fn is_software(&self) -> bool {
-        self.device.gpu.is_software()
+        self.device.gpu().is_software()
     }
 
     /// A tensor of these numbers, rounded where `element` is `"f16"` or `"bf16"` (`"f32"` if left out). There must be as
@@ -93,9 +93,9 @@ impl Gpu {
             Ok(read) => read,
             Err(error) => return rejected(error),
         };
-        let (device, values) = (self.device.clone(), Value::argument("values", values));
-        self.device.promise("a tensor's buffer", Self::bytes(shape, element), async move {
-            Ok(Tensor::owning(&device, device.gpu.upload_as(element, &values.floats()?, shape)?))
+        let (device, values) = (&self.device, Value::argument("values", values));
+        device.promise("a tensor's buffer", Self::bytes(shape, element), || {
+            Ok(Tensor::owning(device, device.gpu().upload_as(element, &values.floats()?, shape)?))
         })
     }
 
@@ -111,9 +111,8 @@ impl Gpu {
             Ok(read) => read,
             Err(error) => return rejected(error),
         };
-        let device = self.device.clone();
-        let bytes = Self::bytes(shape, element);
-        self.device.promise("a tensor's buffer", bytes, async move { Tensor::zeros(&device, element, shape) })
+        let device = &self.device;
+        device.promise("a tensor's buffer", Self::bytes(shape, element), || Tensor::zeros(device, element, shape))
     }
 
     /// A tensor of whole numbers: positions, lengths, masks.
@@ -127,8 +126,8 @@ impl Gpu {
             Ok(shape) => shape,
             Err(error) => return rejected(error),
         };
-        let (device, values) = (self.device.clone(), Value::argument("values", values));
-        self.device.promise("a tensor's buffer", Self::bytes(shape, ElementType::I32), async move {
+        let (device, values) = (&self.device, Value::argument("values", values));
+        device.promise("a tensor's buffer", Self::bytes(shape, ElementType::I32), || {
             let values = values.integers()?;
             let elements = Layout::contiguous(shape)?.elements();
             if elements != values.len() {
@@ -136,8 +135,8 @@ impl Gpu {
                 return Err(refused("shape", was, format!("one of {} elements", values.len())));
             }
             // The same bytes, by another shape.
-            let view = device.gpu.upload_positions(&values, [elements, 1])?;
-            Ok(Tensor::owning(&device, View::new(view.buffer(), ElementType::I32, Layout::contiguous(shape)?)?))
+            let view = device.gpu().upload_positions(&values, [elements, 1])?;
+            Ok(Tensor::owning(device, View::new(view.buffer(), ElementType::I32, Layout::contiguous(shape)?)?))
         })
     }
 
@@ -155,26 +154,25 @@ impl Gpu {
         let (Some(size), Some(usage)) = (number("size"), number("usage")) else {
             return Err(Value::argument("buffer", buffer).refuse("a GPUBuffer"));
         };
-        let element =
-            options.property("element").given().map_or(Ok(ElementType::F32), |value| value.word(&ELEMENTS))?;
-        let offset = options.property("offset").given().map_or(Ok(0), |value| value.count())?;
+        let element = options.get("element", |value| value.word(&ELEMENTS))?.unwrap_or(ElementType::F32);
+        let offset = options.get("offset", Value::count)?.unwrap_or(0);
         let shape = Value::argument("shape", shape).counts()?;
-        let layout = match options.property("strides").given() {
-            Some(strides) => Layout::strided(shape, strides.counts()?, offset)?,
+        let layout = match options.get("strides", Value::counts)? {
+            Some(strides) => Layout::strided(shape, strides, offset)?,
             None => Layout::contiguous(shape)?.offset_by(offset)?,
         };
-        let buffer = adopt::buffer(&self.device.gpu, self.device.js(), buffer, size as u64, usage as u32)?;
+        let buffer = adopt::buffer(self.device.gpu(), self.device.js(), buffer, size as u64, usage as u32)?;
         Ok(Tensor::borrowing(&self.device, View::new(&buffer, element, layout)?))
     }
 
     /// Runs prepared steps, one after the other, without waiting for them to end.
     #[wasm_bindgen(variadic, unchecked_return_type = "Promise<void>")]
     pub fn run(&self, #[wasm_bindgen(unchecked_param_type = "Step[]")] steps: Vec<JsValue>) -> Promise {
-        let device = self.device.clone();
-        self.device.promise("a submission", 0, async move {
+        let device = &self.device;
+        device.promise("a submission", 0, || {
             let steps: Vec<Step> =
                 steps.iter().map(|step| Value::argument("steps", step).shared()).collect::<Result<_>>()?;
-            device.gpu.submit(|pass| steps.iter().for_each(|step| step.record(pass)))?;
+            device.gpu().submit(|pass| steps.iter().for_each(|step| step.record(pass)))?;
             Ok(JsValue::UNDEFINED)
         })
     }

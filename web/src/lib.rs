@@ -11,9 +11,13 @@ mod device;
 mod error;
 mod frequencies;
 mod gpu;
+mod math;
 mod options;
 mod reference;
 mod rope;
 mod step;
 mod tensor;
 mod types;
+
+#[global_allocator]
+static ALLOCATOR: rlsf::SmallGlobalTlsf = rlsf::SmallGlobalTlsf::new();

@@ -33,6 +33,11 @@ impl Value {
         Self { name: path, value }
     }
 
+    /// A property, read, if it is given.
+    pub fn get<T>(&self, name: &str, read: fn(&Self) -> Result<T>) -> Result<Option<T>> {
+        self.property(name).given().map(|value| read(&value)).transpose()
+    }
+
     /// An options object, none of whose properties is unknown: a misspelt one should not go unnoticed.
     pub fn options(name: &str, value: &JsValue, known: &[&str]) -> Result<Self> {
         let options = Self::argument(name, value);
@@ -160,7 +165,7 @@ impl Value {
             value if value.is_undefined() => "left out".into(),
             value => match (value.as_f64(), value.as_string()) {
                 (Some(number), _) => format!("{number}"),
-                (_, Some(text)) => format!("{text:?}"),
+                (_, Some(text)) => format!("\"{text}\""),
                 // An object's own words may be long, or fail.
                 _ if Array::is_array(value) => "an array".into(),
                 _ => value.js_typeof().as_string().unwrap_or_default(),

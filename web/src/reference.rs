@@ -68,9 +68,9 @@ pub fn rotate(
     let Array { mut values, layout } = Array::of(&Value::argument("x", x))?;
     let options = Value::options("options", options, &["pairing", "firstChannel", "direction", "positions"])?;
     let pairing = options.property("pairing").word(&PAIRINGS)?;
-    let first = options.property("firstChannel").given().map_or(Ok(0), |first| first.count())?;
-    let direction = options.property("direction").given();
-    let direction = direction.map_or(Ok(Direction::Forward), |direction| direction.word(&DIRECTIONS))?;
+    let first = options.get("firstChannel", Value::count)?.unwrap_or(0);
+    let direction = options.get("direction", |direction| direction.word(&DIRECTIONS))?;
+    let direction = direction.unwrap_or(Direction::Forward);
     let [batch, tokens, ..] = layout.shape();
     let positions = options.property("positions");
     let start = match positions.js().as_f64() {
@@ -127,17 +127,17 @@ pub fn attention(
     let [keep, bias] = ["keep", "bias"].map(|name| Array::optional(options.property(name)));
     let (keep, bias) = (keep?, bias?);
     let mut attention = Attention::new(&q.tensor()?, &k.tensor()?, &v.tensor()?);
-    if let Some(scale) = options.property("scale").given() {
-        attention = attention.scale(scale.number()?);
+    if let Some(scale) = options.get("scale", Value::number)? {
+        attention = attention.scale(scale);
     }
-    if options.property("causal").given().map_or(Ok(false), |causal| causal.flag())? {
+    if options.get("causal", Value::flag)?.unwrap_or(false) {
         attention = attention.causal();
     }
-    if let Some(window) = options.property("window").given() {
-        attention = attention.window(window.count()?);
+    if let Some(window) = options.get("window", Value::count)? {
+        attention = attention.window(window);
     }
-    if let Some(standing) = options.property("standing").given() {
-        attention = attention.standing(Standing::From(standing.whole()?.into()));
+    if let Some(standing) = options.get("standing", Value::whole)? {
+        attention = attention.standing(Standing::From(standing.into()));
     }
     if let Some(keep) = &keep {
         attention = attention.keep(&keep.tensor()?);
@@ -157,8 +157,8 @@ pub fn attention(
         if let Some(query) = &query {
             encoding = encoding.query(&query.tensor()?);
         }
-        if let Some(scale) = cope.property("biasScale").given() {
-            encoding = encoding.bias_scale(scale.number()?);
+        if let Some(scale) = cope.get("biasScale", Value::number)? {
+            encoding = encoding.bias_scale(scale);
         }
         attention = attention.cope(encoding);
     }

@@ -56,16 +56,16 @@ impl Rope {
         frequencies: &Frequencies,
         #[wasm_bindgen(unchecked_param_type = "RopeOptions")] options: &JsValue,
     ) -> Promise {
-        let (device, frequencies, options) = (gpu.device().clone(), frequencies.clone(), options.clone());
-        gpu.device().promise("a rope's frequencies", 0, async move {
-            let options = Value::options("options", &options, &["pairing", "firstChannel", "axes"])?;
+        let device = gpu.device();
+        device.promise("a rope's frequencies", 0, || {
+            let options = Value::options("options", options, &["pairing", "firstChannel", "axes"])?;
             let pairing = options.property("pairing").word(&PAIRINGS)?;
-            let mut rope = phasor::Rope::new(&device.gpu, frequencies.inner(), pairing)?;
-            if let Some(axes) = options.property("axes").given() {
-                rope = rope.with_axes(&axes_of_pairs(&axes)?)?;
+            let mut rope = phasor::Rope::new(device.gpu(), frequencies.inner(), pairing)?;
+            if let Some(axes) = options.get("axes", axes_of_pairs)? {
+                rope = rope.with_axes(&axes)?;
             }
-            let first = options.property("firstChannel").given().map_or(Ok(0), |first| first.count())?;
-            Ok(Rope { device, rope: rope.from_channel(first) })
+            let first = options.get("firstChannel", Value::count)?.unwrap_or(0);
+            Ok(Rope { device: device.clone(), rope: rope.from_channel(first) })
         })
     }
 
@@ -77,10 +77,10 @@ impl Rope {
         layer: &crate::config::LayerRope,
         #[wasm_bindgen(js_name = seqLen)] seq_len: Option<u32>,
     ) -> Promise {
-        let (device, layer) = (gpu.device().clone(), layer.clone());
-        gpu.device().promise("a rope's frequencies", 0, async move {
-            let rope = phasor::Rope::for_layer(&device.gpu, layer.inner(), seq_len.unwrap_or(0))?;
-            Ok(rope.map_or(JsValue::UNDEFINED, |rope| Rope { device, rope }.into()))
+        let device = gpu.device();
+        device.promise("a rope's frequencies", 0, || {
+            let rope = phasor::Rope::for_layer(device.gpu(), layer.inner(), seq_len.unwrap_or(0))?;
+            Ok(rope.map_or(JsValue::UNDEFINED, |rope| Rope { device: device.clone(), rope }.into()))
         })
     }
 
@@ -92,11 +92,11 @@ impl Rope {
         to: &Frequencies,
         #[wasm_bindgen(unchecked_param_type = "Pairing")] pairing: &JsValue,
     ) -> Promise {
-        let (device, from, to) = (gpu.device().clone(), from.clone(), to.clone());
+        let device = gpu.device();
         let pairing = Value::argument("pairing", pairing).word(&PAIRINGS);
-        gpu.device().promise("a rope's frequencies", 0, async move {
-            let rope = phasor::Rope::between(&device.gpu, from.inner(), to.inner(), pairing?)?;
-            Ok(Rope { device, rope })
+        device.promise("a rope's frequencies", 0, || {
+            let rope = phasor::Rope::between(device.gpu(), from.inner(), to.inner(), pairing?)?;
+            Ok(Rope { device: device.clone(), rope })
         })
     }
 
@@ -115,17 +115,15 @@ impl Rope {
     /// Checks a rotation once and prepares it, to be run by `gpu.run` any number of times.
     #[wasm_bindgen(unchecked_return_type = "Promise<Step>")]
     pub fn prepare(&self, #[wasm_bindgen(unchecked_param_type = "RotateOptions")] options: &JsValue) -> Promise {
-        let (this, options) = (self.clone(), options.clone());
-        self.device.promise("a rotation", 0, async move { this.step(&options) })
+        self.device.promise("a rotation", 0, || self.step(options))
     }
 
     /// Rotates once.
     #[wasm_bindgen(unchecked_return_type = "Promise<void>")]
     pub fn rotate(&self, #[wasm_bindgen(unchecked_param_type = "RotateOptions")] options: &JsValue) -> Promise {
-        let (this, options) = (self.clone(), options.clone());
-        self.device.promise("a rotation", 0, async move {
-            let step = this.step(&options)?;
-            this.device.gpu.submit(|pass| step.record(pass))?;
+        self.device.promise("a rotation", 0, || {
+            let step = self.step(options)?;
+            self.device.gpu().submit(|pass| step.record(pass))?;
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -133,25 +131,20 @@ impl Rope {
     /// A table of cosines and sines for `tokens` positions from `start` on, computed at once.
     #[wasm_bindgen(unchecked_return_type = "Promise<RopeTable>")]
     pub fn table(&self, start: i32, tokens: u32) -> Promise {
-        let this = self.clone();
-        self.device.promise(
-            "a table",
-            u64::from(tokens) * self.rope.frequencies().rotary_dim() as u64 * 4,
-            async move { this.filled(this.rope.table(start, tokens as usize)?, None) },
-        )
+        let bytes = u64::from(tokens) * self.rope.frequencies().rotary_dim() as u64 * 4;
+        self.device.promise("a table", bytes, || self.filled(self.rope.table(start, tokens as usize)?, None))
     }
 
     /// A table with a row for each token, whose positions an i32 tensor `[batch, tokens, axes, 1]` holds: computed at
     /// once, and again whenever its `step` is run.
     #[wasm_bindgen(js_name = tableFor, unchecked_return_type = "Promise<RopeTable>")]
     pub fn table_for(&self, positions: &Tensor) -> Promise {
-        let (this, positions) = (self.clone(), positions.clone());
-        self.device
-            .promise("a table", 0, async move { this.filled(this.rope.table_for(positions.view())?, Some(positions)) })
+        let table = || self.filled(self.rope.table_for(positions.view())?, Some(positions.clone()));
+        self.device.promise("a table", 0, table)
     }
 
     fn filled(&self, table: phasor::RopeTable, positions: Option<Tensor>) -> Result<RopeTable> {
-        self.device.gpu.submit(|pass| table.record(pass))?;
+        self.device.gpu().submit(|pass| table.record(pass))?;
         Ok(RopeTable { view: Tensor::owning(&self.device, table.view().clone()), table, positions })
     }
 
@@ -160,15 +153,16 @@ impl Rope {
         let options = Value::options("options", options, &known)?;
         let mut uses = Vec::new();
         let mut tensor = |name: &str| -> Result<Option<phasor::View>> {
-            let tensor = options.property(name).given().map(|value| value.tensor()).transpose()?;
+            let tensor = options.get(name, Value::tensor)?;
             Ok(tensor.map(|tensor| {
-                uses.push(tensor.clone());
-                tensor.view().clone()
+                let view = tensor.view().clone();
+                uses.push(tensor);
+                view
             }))
         };
         let [q, q_out, k, k_out, k_cache] = TENSORS.map(&mut tensor);
         let (q, q_out, k, k_out, k_cache) = (q?, q_out?, k?, k_out?, k_cache?);
-        let rows = options.property("rows").given().map(|rows| start_or_per_token(&rows)).transpose()?;
+        let rows = options.get("rows", start_or_per_token)?;
         let rows_needed = || options.property("rows").refuse("a tensor, or {perToken: tensor}, beside kCache");
         let mut rotate = match (&q, &k, &k_cache) {
             (Some(q), _, _) => Rotate::into(q, q_out.as_ref().unwrap_or(q)),
@@ -183,24 +177,23 @@ impl Rope {
             };
         }
         uses.extend(rows.map(Numbers::tensor));
-        let (positions, same) = (options.property("positions"), options.property("samePosition"));
-        if let Some(same) = same.given() {
-            rotate = rotate.positions(Positions::Same(same.whole()?));
-        } else if let Some(positions) = positions.given() {
+        if let Some(same) = options.get("samePosition", Value::whole)? {
+            rotate = rotate.positions(Positions::Same(same));
+        } else if let Some(positions) = options.property("positions").given() {
             rotate = rotate.positions(match positions.js().as_f64() {
                 Some(_) => Positions::Start(positions.whole()?),
                 None => {
                     let numbers = start_or_per_token(&positions)?;
-                    uses.push(numbers.clone().tensor());
-                    numbers.positions()
+                    let positions = numbers.positions();
+                    uses.push(numbers.tensor());
+                    positions
                 }
             });
         }
-        if let Some(direction) = options.property("direction").given() {
-            rotate = rotate.direction(direction.word(&DIRECTIONS)?);
+        if let Some(direction) = options.get("direction", |direction| direction.word(&DIRECTIONS))? {
+            rotate = rotate.direction(direction);
         }
-        if let Some(table) = options.property("table").given() {
-            let table: RopeTable = table.shared()?;
+        if let Some(table) = options.get("table", Value::shared::<RopeTable>)? {
             rotate = rotate.from_table(&table.table);
             uses.push(table.view);
         }
@@ -240,9 +233,9 @@ impl Numbers {
 /// `{startPerRow: tensor}` or `{perToken: tensor}`.
 fn start_or_per_token(value: &Value) -> Result<Numbers> {
     value.expect_known(&["startPerRow", "perToken"])?;
-    match (value.property("startPerRow").given(), value.property("perToken").given()) {
-        (Some(start), None) => Ok(Numbers::StartPerRow(start.tensor()?)),
-        (None, Some(each)) => Ok(Numbers::PerToken(each.tensor()?)),
+    match (value.get("startPerRow", Value::tensor)?, value.get("perToken", Value::tensor)?) {
+        (Some(start), None) => Ok(Numbers::StartPerRow(start)),
+        (None, Some(each)) => Ok(Numbers::PerToken(each)),
         _ => Err(value.refuse("{startPerRow: tensor} or {perToken: tensor}")),
     }
 }

@@ -54,7 +54,7 @@ impl Tensor {
 
     /// Zeros.
     pub fn zeros(device: &Device, element: ElementType, shape: [usize; 4]) -> Result<Self> {
-        Ok(Self::owning(device, device.gpu.zeros(element, shape)?))
+        Ok(Self::owning(device, device.gpu().zeros(element, shape)?))
     }
 
     pub fn view(&self) -> &View {
@@ -82,7 +82,7 @@ impl Tensor {
 
     fn overwrite(&self, values: &Value) -> Result<()> {
         let first = self.expect_contiguous()?;
-        let gpu = &self.device.gpu;
+        let gpu = self.device.gpu();
         let shape = self.view.shape();
         let new = match self.view.element() {
             ElementType::I32 => {
@@ -136,10 +136,11 @@ impl Tensor {
     #[wasm_bindgen(unchecked_return_type = "Promise<Float32Array>")]
     pub fn read(&self) -> Promise {
         let this = self.clone();
-        self.device.promise("reading a tensor", 0, async move {
-            let values = this.device.gpu.read(&this.view).await?;
-            Ok(Float32Array::from(values.as_slice()))
-        })
+        let work = async move {
+            let values = this.device.gpu().read(&this.view).await?;
+            Ok(Float32Array::from(values.as_slice()).into())
+        };
+        self.device.promise_later("reading a tensor", 0, Box::pin(work))
     }
 
     /// Overwrites it with as many numbers: a `Float32Array`, or an `Int32Array` where it holds `"i32"`. Its elements must
@@ -149,8 +150,8 @@ impl Tensor {
         &self,
         #[wasm_bindgen(unchecked_param_type = "Float32Array | Int32Array")] values: &JsValue,
     ) -> Promise {
-        let (this, values) = (self.clone(), Value::argument("values", values));
-        self.device.promise("writing a tensor", 0, async move { this.overwrite(&values).map(|()| JsValue::UNDEFINED) })
+        let values = Value::argument("values", values);
+        self.device.promise("writing a tensor", 0, || self.overwrite(&values).map(|()| JsValue::UNDEFINED))
     }
 
     /// The heads from `start` to before `end`, in the same memory.

@@ -86,7 +86,7 @@ impl<'a> File<'a> {
         let mut notes = Notes::default();
         if !model.is_known() {
             notes.warn(format!(
-                "model_type {model_type:?} is not known: rope_theta 10000 where the file has none, half-split pairs, and \
+                "model_type \"{model_type}\" is not known: rope_theta 10000 where the file has none, half-split pairs, and \
                  all layers alike are assumed"
             ));
         }
