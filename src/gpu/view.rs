@@ -56,7 +56,7 @@ impl View {
 
     /// An f32 tensor of this layout that lies nowhere yet, to plan with. Never to be bound: it names this one's buffer.
     pub(crate) fn planned(&self, layout: Layout) -> Self {
-        Self { element: ElementType::F32, layout, ..self.clone() }
+        Self::of(self.buffer(), ElementType::F32, layout)
     }
 
     /// Some of the heads of this tensor, in the same buffer.
