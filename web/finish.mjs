@@ -16,7 +16,7 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const AIM = 100_000;
 
 /** What it may be at most, until it is what it should be: what it was when this was written, and 2 %. */
-const MOST = 165_800;
+const MOST = 187_200;
 
 /** WebAssembly that every browser with WebGPU has. */
 const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
