@@ -238,7 +238,8 @@ impl Tensors<Numbers> {
         let channels = case.channels;
         let (queries, keys) = (case.rows(channels), [BATCH, case.keys(), case.kv_heads(), channels]);
         let values = [BATCH, case.keys(), case.kv_heads(), case.value_channels()];
-        let mut rows = [[FIRST_KEY as f32, 30.0], [0.0, 37.0]].concat().into_iter();
+        let keys_end = case.keys() as f32;
+        let mut rows = [[FIRST_KEY as f32, keys_end - 7.0], [0.0, keys_end]].concat().into_iter();
         // Every fifth key is hidden. One gate and three quarters lie to the right.
         let mut keep = [0.0, 1.0, 1.0, 1.0, 1.0].into_iter().cycle();
         let mut gate_sum = [1.0, 0.75].into_iter().cycle();
@@ -322,7 +323,9 @@ impl<T: Clone> Tensors<T> {
         Ok(match case.what {
             What::Plain => plain,
             What::Causal => plain.causal(),
-            What::Masked => plain.key_ranges(&self.key_ranges).keep(&self.keep).bias(&self.bias).window(20),
+            What::Masked => {
+                plain.key_ranges(&self.key_ranges).keep(&self.keep).bias(&self.bias).window(2 * case.keys() / 3)
+            }
             What::Contextual => plain.causal().cope(contextual),
             What::ContextualMasked => plain
                 .key_ranges(&self.key_ranges)
