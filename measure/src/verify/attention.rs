@@ -333,9 +333,7 @@ impl<T: Clone> Tensors<T> {
                 .causal()
                 .standing(Standing::RowLast)
                 .cope(contextual.gates_see_bias(false)),
-            What::SeparateKeys => {
-                plain.keep(&self.keep).cope(contextual.query(&self.query).gates(Gates::Keys(self.gate_keys.clone())))
-            }
+            What::SeparateKeys => plain.cope(contextual.query(&self.query).gates(Gates::Keys(self.gate_keys.clone()))),
             What::ValueGates => plain.causal().cope(contextual.gates(Gates::Values).gate_sum(&self.gate_sum)),
             What::Rotated => plain.key_ranges(&self.key_ranges).standing(Standing::RowLast).rotate(case.rotation()?),
             What::RotatedContextual => plain.causal().rotate(case.rotation()?).cope(contextual),
