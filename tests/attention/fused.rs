@@ -156,18 +156,7 @@ fn a_step_is_recorded_again_for_the_next_token() {
 #[test]
 fn queries_that_see_nothing_are_zero() {
     let mut random = Random::new(6);
-    let mut request = Request::random(&mut random, [2, 3, 5], [2, 1, 4]);
-    request.cope = Some(Cope::new(Both::random(&mut random, [1, 4, 1, 3], 0.3)));
-    let lengths = Both::new(vec![0.0, 5.0], of([2, 1, 1, 1]));
-    let hidden = [
-        Request { key_ranges: Some(lengths), ..request.clone() },
-        Request { keep: Some(Both::filled([1, 1, 1, 5], 0.0)), ..request.clone() },
-        Request { bias: Some(Both::filled([1, 1, 1, 5], f32::MIN)), ..request.clone() },
-        Request { bias: Some(Both::filled([1, 1, 1, 5], MASKED)), ..request.clone() },
-        Request { causal: true, standing: Standing::From(-9), ..request.clone() },
-        Request { window: Some(0), causal: true, ..request.clone() },
-        Request::random(&mut random, [2, 3, 0], [2, 1, 4]),
-    ];
+    let hidden = Request::hidden(&mut random);
     for (i, request) in hidden.iter().enumerate() {
         assert_agrees(request, &format!("hidden {i}"));
         for schedule in SCHEDULES {
@@ -331,16 +320,7 @@ fn small_limits_change_nothing() {
         gpu_with(|limits| limits.max_storage_buffer_binding_size = 4 << 10),
         gpu_with(|limits| limits.max_compute_workgroups_per_dimension = 5),
     ] {
-        let on_small = |both: &Both, integers: bool| {
-            let bytes: Vec<_> = match integers {
-                true => both.values.iter().map(|&x| f32::from_bits(x as u32)).collect(),
-                false => both.values.clone(),
-            };
-            let buffer = small.upload(&bytes, [1, 1, 1, both.values.len()]).unwrap();
-            let element = if integers { ElementType::I32 } else { ElementType::F32 };
-            View::new(buffer.buffer(), element, both.layout).unwrap()
-        };
-        let attention = request.over(|both| on_small(both, false), |both| on_small(both, true));
+        let attention = request.over(|both| both.view_on(&small), |both| both.i32_view_on(&small));
         let out = small.zeros(ElementType::F32, [2, 11, 6, 8]).unwrap();
         let lse = small.zeros(ElementType::F32, [2, 11, 6, 1]).unwrap();
         for schedule in SCHEDULES {

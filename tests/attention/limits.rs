@@ -32,16 +32,8 @@ fn everything() -> Request {
     }
 }
 
-/// The request over buffers of a device.
-fn view(gpu: &Gpu, both: &Both, element: ElementType) -> View {
-    let bits = |x: f32| if element == ElementType::I32 { f32::from_bits(x as u32) } else { x };
-    let values: Vec<_> = both.values.iter().map(|&x| bits(x)).collect();
-    let buffer = gpu.upload(&values, [1, 1, 1, values.len()]).unwrap();
-    View::new(buffer.buffer(), element, both.layout).unwrap()
-}
-
 fn fused(gpu: &Gpu, request: &Request, schedule: Schedule) -> (Fused, [View; 3]) {
-    let attention = request.over(|both| view(gpu, both, ElementType::F32), |both| view(gpu, both, ElementType::I32));
+    let attention = request.over(|both| both.view_on(gpu), |both| both.i32_view_on(gpu));
     let [batch, tokens, heads, channels] = request.q.layout.shape();
     let results = [channels, 1, 2].map(|n| gpu.zeros(ElementType::F32, [batch, tokens, heads, n]).unwrap());
     let [out, lse, sum] = &results;
@@ -87,8 +79,7 @@ fn a_rotation_takes_no_buffer_more() {
     let all = everything();
     let eight = Request { cope: None, ..all };
     for schedule in SCHEDULES {
-        let attention =
-            eight.over(|both| view(&small, both, ElementType::F32), |both| view(&small, both, ElementType::I32));
+        let attention = eight.over(|both| both.view_on(&small), |both| both.i32_view_on(&small));
         let out = small.zeros(ElementType::F32, eight.q.layout.shape()).unwrap();
         let [batch, tokens, heads, _] = eight.q.layout.shape();
         let lse = small.zeros(ElementType::F32, [batch, tokens, heads, 1]).unwrap();

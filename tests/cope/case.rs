@@ -80,8 +80,12 @@ impl Both {
 
     /// The same numbers as i32 on the device, as masks and lengths are.
     pub fn i32_view(&self) -> View {
+        self.i32_view_on(gpu())
+    }
+
+    pub fn i32_view_on(&self, gpu: &Gpu) -> View {
         let numbers: Vec<_> = self.values.iter().map(|&x| x as i32).collect();
-        let buffer = gpu().upload_positions(&numbers, [1, numbers.len()]).unwrap();
+        let buffer = gpu.upload_positions(&numbers, [1, numbers.len()]).unwrap();
         View::new(buffer.buffer(), ElementType::I32, self.layout).unwrap()
     }
 

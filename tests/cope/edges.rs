@@ -3,7 +3,7 @@
 use crate::case::{Both, assert_near, wide};
 use crate::common::{Random, gpu};
 use crate::request::{Cope, Request, TOLERANCE, gate_error};
-use phasor::attention::{MASKED, Standing};
+use phasor::attention::MASKED;
 use phasor::{ContextualBias, ElementType, Layout, reference};
 
 /// The contextual bias of these logits, `[1, tokens, heads, keys]`, on the device and in f64.
@@ -85,18 +85,7 @@ fn long_rows_of_attention() {
 #[test]
 fn queries_that_see_nothing_are_zero() {
     let mut random = Random::new(15);
-    let mut request = Request::random(&mut random, [2, 3, 5], [2, 1, 4]);
-    request.cope = Some(Cope::new(Both::random(&mut random, [1, 4, 1, 3], 0.3)));
-    let lengths = Both::new(vec![0.0, 5.0], Layout::contiguous([2, 1, 1, 1]).unwrap());
-    let hidden = [
-        Request { key_ranges: Some(lengths), ..request.clone() },
-        Request { keep: Some(Both::filled([1, 1, 1, 5], 0.0)), ..request.clone() },
-        Request { bias: Some(Both::filled([1, 1, 1, 5], f32::MIN)), ..request.clone() },
-        Request { bias: Some(Both::filled([1, 1, 1, 5], MASKED)), ..request.clone() },
-        Request { causal: true, standing: Standing::From(-9), ..request.clone() },
-        Request { window: Some(0), causal: true, ..request.clone() },
-        Request::random(&mut random, [2, 3, 0], [2, 1, 4]),
-    ];
+    let hidden = Request::hidden(&mut random);
     for (i, request) in hidden.iter().enumerate() {
         request.assert_agrees(&format!("hidden {i}"), TOLERANCE);
         let got = request.unfused();

@@ -5,9 +5,9 @@
 
 use crate::case::{Both, assert_near, wide};
 use crate::common::{Random, gpu};
-use phasor::attention::{Attention, ContextualPe, Fused, Gates, Rotation, Schedule, Standing, Unfused};
+use phasor::attention::{Attention, ContextualPe, Fused, Gates, MASKED, Rotation, Schedule, Standing, Unfused};
 use phasor::reference::{Attended, attention};
-use phasor::{ElementType, Prepared, View};
+use phasor::{ElementType, Layout, Prepared, View};
 
 /// The largest error of a logit that is a sum of products of about this size, and of what it leads to.
 ///
@@ -81,6 +81,23 @@ impl Request {
         let q = Both::random(random, [batch, tokens, heads, channels], 1.0);
         let [k, v] = [(); 2].map(|()| Both::random(random, [batch, keys, kv_heads, channels], 1.0));
         Self::new(q, k, v)
+    }
+
+    /// Requests of which the first row's queries see no key, `[2, 3, 2, 4]`, for each reason that there may be.
+    pub fn hidden(random: &mut Random) -> Vec<Self> {
+        let of = |shape| Layout::contiguous(shape).unwrap();
+        let mut request = Self::random(random, [2, 3, 5], [2, 1, 4]);
+        request.cope = Some(Cope::new(Both::random(random, [1, 4, 1, 3], 0.3)));
+        let lengths = Both::new(vec![0.0, 5.0], of([2, 1, 1, 1]));
+        vec![
+            Self { key_ranges: Some(lengths), ..request.clone() },
+            Self { keep: Some(Both::filled([1, 1, 1, 5], 0.0)), ..request.clone() },
+            Self { bias: Some(Both::filled([1, 1, 1, 5], f32::MIN)), ..request.clone() },
+            Self { bias: Some(Both::filled([1, 1, 1, 5], MASKED)), ..request.clone() },
+            Self { causal: true, standing: Standing::From(-9), ..request.clone() },
+            Self { window: Some(0), causal: true, ..request.clone() },
+            Self::random(random, [2, 3, 0], [2, 1, 4]),
+        ]
     }
 
     /// The same request over another kind of tensor.

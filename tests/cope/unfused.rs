@@ -192,16 +192,7 @@ fn small_limits_change_nothing() {
         gpu_with(|limits| limits.max_storage_buffer_binding_size = 8 << 10),
         gpu_with(|limits| limits.max_compute_workgroups_per_dimension = 5),
     ] {
-        let on_small = |both: &Both, integers: bool| {
-            let bytes: Vec<_> = match integers {
-                true => both.values.iter().map(|&x| f32::from_bits(x as u32)).collect(),
-                false => both.values.clone(),
-            };
-            let buffer = small.upload(&bytes, [1, 1, 1, both.values.len()]).unwrap();
-            let element = if integers { ElementType::I32 } else { ElementType::F32 };
-            View::new(buffer.buffer(), element, both.layout).unwrap()
-        };
-        let attention = request.over(|both| on_small(both, false), |both| on_small(both, true));
+        let attention = request.over(|both| both.view_on(&small), |both| both.i32_view_on(&small));
         let out = small.zeros(ElementType::F32, [2, 11, 6, 8]).unwrap();
         let lse = small.zeros(ElementType::F32, [2, 11, 6, 1]).unwrap();
         let prepared = Unfused::new(&attention, &out).lse(&lse).prepare(&small).unwrap();
