@@ -3,127 +3,21 @@
 //!
 //! Tools that are not installed are named and left out, or fail the test if `PHASOR_REQUIRE_TOOLS` is 1.
 
-use naga::back::{glsl, hlsl, msl, spv};
-use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
-use naga::{AddressSpace, Module, ResourceBinding, ShaderStage, StorageAccess, TypeInner};
+mod common;
+
+use common::dxc;
+use common::tools::{find, said};
+use common::translate::Finished;
+use naga::{AddressSpace, StorageAccess, TypeInner};
 use phasor::gpu::{Access, Shader, shaders};
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-/// A shader as naga has it once its constants are filled in.
-struct Finished {
-    shader: Shader,
-    module: Module,
-    info: ModuleInfo,
-}
+use std::path::Path;
+use std::process::Command;
 
 fn finished() -> Vec<Finished> {
     let all = shaders();
     assert!(!all.is_empty());
-    all.into_iter()
-        .map(|shader| {
-            let said = |error: &dyn std::fmt::Display| -> String { format!("{}: {error}", shader.name) };
-            let parsed = naga::front::wgsl::parse_str(&shader.wgsl)
-                .unwrap_or_else(|error| panic!("{}", said(&error.emit_to_string(&shader.wgsl))));
-            // What WebGPU gives every device: among naga's capabilities, only `pack2x16float` and its like. And subgroups
-            // for the shaders that are chosen where there are some.
-            let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-            capabilities.set(Capabilities::SUBGROUP, shader.uses_subgroups());
-            let info = Validator::new(ValidationFlags::all(), capabilities)
-                .validate(&parsed)
-                .unwrap_or_else(|error| panic!("{}", said(&error.emit_to_string(&shader.wgsl))));
-            let constants = shader.constants.iter().map(|&(name, value)| (name.to_string(), value)).collect();
-            let entry = Some((ShaderStage::Compute, Shader::ENTRY));
-            let (module, info) = naga::back::pipeline_constants::process_overrides(&parsed, &info, entry, &constants)
-                .unwrap_or_else(|error| panic!("{}", said(&error)));
-            let (module, info) = (module.into_owned(), info.into_owned());
-            Finished { shader, module, info }
-        })
-        .collect()
-}
-
-impl Finished {
-    /// The bindings that the text declares, unused ones included.
-    fn resources(&self) -> impl Iterator<Item = (ResourceBinding, &naga::GlobalVariable)> {
-        self.module.global_variables.iter().filter_map(|(_, global)| global.binding.map(|binding| (binding, global)))
-    }
-
-    fn spirv(&self) -> Vec<u32> {
-        let options = spv::Options { lang_version: (1, 3), ..spv::Options::default() };
-        let pipeline = spv::PipelineOptions { shader_stage: ShaderStage::Compute, entry_point: Shader::ENTRY.into() };
-        spv::write_vec(&self.module, &self.info, &options, Some(&pipeline)).unwrap_or_else(|e| self.fail("SPIR-V", &e))
-    }
-
-    fn glsl(&self) -> String {
-        let options = glsl::Options {
-            version: glsl::Version::new_gles(310),
-            // Numbers in order, as WebGL-style hosts have them: GLSL has no groups.
-            binding_map: self.resources().map(|(binding, _)| (binding, binding.binding as u8)).collect(),
-            ..glsl::Options::default()
-        };
-        let pipeline = glsl::PipelineOptions {
-            shader_stage: ShaderStage::Compute,
-            entry_point: Shader::ENTRY.into(),
-            multiview: None,
-        };
-        let mut text = String::new();
-        let policies = naga::proc::BoundsCheckPolicies::default();
-        glsl::Writer::new(&mut text, &self.module, &self.info, &options, &pipeline, policies)
-            .and_then(|mut writer| writer.write())
-            .unwrap_or_else(|e| self.fail("GLSL ES", &e));
-        text
-    }
-
-    fn msl(&self) -> String {
-        let resources = self.resources().map(|(binding, global)| {
-            let target = msl::BindTarget {
-                buffer: Some(binding.binding as u8),
-                mutable: matches!(global.space, AddressSpace::Storage { access } if access.contains(StorageAccess::STORE)),
-                ..msl::BindTarget::default()
-            };
-            (binding, target)
-        });
-        let entry = msl::EntryPointResources {
-            resources: resources.collect(),
-            // `arrayLength` needs the buffers' sizes.
-            sizes_buffer: Some(30),
-            ..msl::EntryPointResources::default()
-        };
-        let options = msl::Options {
-            lang_version: (2, 0),
-            per_entry_point_map: [(Shader::ENTRY.to_string(), entry)].into(),
-            fake_missing_bindings: false,
-            ..msl::Options::default()
-        };
-        let pipeline = msl::PipelineOptions {
-            entry_point: Some((ShaderStage::Compute, Shader::ENTRY.into())),
-            ..msl::PipelineOptions::default()
-        };
-        msl::write_string(&self.module, &self.info, &options, &pipeline).unwrap_or_else(|e| self.fail("MSL", &e)).0
-    }
-
-    fn hlsl(&self) -> String {
-        let target = |register: u32| hlsl::BindTarget { register, ..hlsl::BindTarget::default() };
-        let options = hlsl::Options {
-            shader_model: hlsl::ShaderModel::V6_0,
-            binding_map: self.resources().map(|(binding, _)| (binding, target(binding.binding))).collect(),
-            fake_missing_bindings: false,
-            // Without it naga takes a wrong number for `num_workgroups` and says nothing.
-            special_constants_binding: Some(hlsl::BindTarget { space: 1, ..target(0) }),
-            ..hlsl::Options::default()
-        };
-        let pipeline = hlsl::PipelineOptions { entry_point: Some((ShaderStage::Compute, Shader::ENTRY.into())) };
-        let mut text = String::new();
-        hlsl::Writer::new(&mut text, &options, &pipeline)
-            .write(&self.module, &self.info, None)
-            .unwrap_or_else(|e| self.fail("HLSL", &e));
-        text
-    }
-
-    fn fail<T>(&self, language: &str, error: &dyn std::fmt::Display) -> T {
-        panic!("{}, {language}: {error}", self.shader.name)
-    }
+    all.into_iter().map(Finished::new).collect()
 }
 
 #[test]
@@ -257,6 +151,17 @@ fn tint_takes_every_shader() {
     check_with("tint", "wgsl", texts, 1, |file| vec!["--format".into(), "wgsl".into(), file.into()]);
 }
 
+/// Direct3D's compiler, with wgpu's own options. It takes minutes: `cargo xtask test hlsl` has it run.
+#[test]
+fn dxc_takes_every_translation() {
+    if !dxc::is_wanted() {
+        println!("dxc is not wanted: this check was left out");
+        return;
+    }
+    let texts = finished().into_iter().map(|shader| (shader.hlsl().into_bytes(), shader.shader)).map(|(a, b)| (b, a));
+    check_with("dxc", "hlsl", texts, 1, |file| dxc::arguments(&[], &file.with_extension("dxil"), file));
+}
+
 /// Gives each text to a tool, as many files to a call as it takes.
 fn check_with(
     tool: &str,
@@ -283,20 +188,4 @@ fn check_with(
         let output = Command::new(&tool).args(some.iter().flat_map(|file| arguments(file))).output().unwrap();
         assert!(output.status.success(), "{some:?}: {}", said(&output));
     }
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-/// A tool on the path. Tint is built from source and rarely there, so that no run demands it.
-fn find(tool: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(tool)).find(|file| file.is_file());
-    if found.is_none() {
-        let required = std::env::var("PHASOR_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required || tool == "tint", "{tool} is not installed");
-        println!("{tool} is not installed: this check was left out");
-    }
-    found
 }

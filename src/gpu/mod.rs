@@ -30,8 +30,12 @@ struct Inner {
     queue: wgpu::Queue,
     limits: wgpu::Limits,
     info: wgpu::AdapterInfo,
+    compile: Option<Compile>,
     pipelines: pipelines::Pipelines,
 }
+
+/// Makes a shader's module by other means than from its text, its constants filled in.
+type Compile = fn(&wgpu::Device, &Shader) -> wgpu::ShaderModule;
 
 impl Gpu {
     /// Uses a device and queue that the caller has already. phasor needs no feature and no limit beyond WebGPU's
@@ -54,11 +58,24 @@ impl Gpu {
     /// ```
     #[must_use]
     pub fn adopt(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
+        Self::new(device, queue, None)
+    }
+
+    /// As [`Gpu::adopt`], with the modules that `compile` makes of the shaders: so the tests run what the compilers of
+    /// other platforms make of them. No part of the interface that versions stand for.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn adopt_compiled_by(device: &wgpu::Device, queue: &wgpu::Queue, compile: Compile) -> Self {
+        Self::new(device, queue, Some(compile))
+    }
+
+    fn new(device: &wgpu::Device, queue: &wgpu::Queue, compile: Option<Compile>) -> Self {
         Self(Arc::new(Inner {
             limits: device.limits(),
             info: device.adapter_info(),
             device: device.clone(),
             queue: queue.clone(),
+            compile,
             pipelines: pipelines::Pipelines::default(),
         }))
     }

@@ -60,21 +60,28 @@ fn build(gpu: &Gpu, shader: &Shader) -> Result<wgpu::ComputePipeline> {
             bind_group_layouts: &[Some(&group)],
             ..wgpu::PipelineLayoutDescriptor::default()
         });
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label,
-            source: wgpu::ShaderSource::Wgsl(shader.wgsl.as_str().into()),
-        });
+        let (module, constants) = match gpu.0.compile {
+            Some(compile) => (compile(device, shader), &[][..]),
+            None => (from_text(device, shader), shader.constants.as_slice()),
+        };
         device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label,
             layout: Some(&layout),
             module: &module,
             entry_point: Some(Shader::ENTRY),
             compilation_options: wgpu::PipelineCompilationOptions {
-                constants: &shader.constants,
+                constants,
                 ..wgpu::PipelineCompilationOptions::default()
             },
             cache: None,
         })
+    })
+}
+
+fn from_text(device: &wgpu::Device, shader: &Shader) -> wgpu::ShaderModule {
+    device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: Some(&shader.name),
+        source: wgpu::ShaderSource::Wgsl(shader.wgsl.as_str().into()),
     })
 }
 

@@ -8,6 +8,7 @@ mod serve;
 mod setup;
 mod steps;
 mod system;
+mod tools;
 mod vulkan;
 mod web;
 
@@ -24,7 +25,8 @@ fn main() -> ExitCode {
     };
     let outcome = match name {
         "demo" => demo(rest),
-        "test" => runner::run(rest),
+        "test" => runner::run(steps::all(), rest, "test"),
+        "supply" => runner::run(steps::supply(), rest, "supply"),
         "setup" => setup::provide(&steps::needs(&steps::all())),
         "bench" => bench(rest),
         "web" => web::run(rest),
@@ -73,6 +75,7 @@ Usage: cargo xtask COMMAND
 Commands:
   demo [ARGUMENT…]   rotate the bundled activations on this machine's GPU, or else on a software GPU
   test [STEP…]       every check there is, or only the steps named; ends at the first that fails
+  supply [STEP…]     what the library is built of: its licences, the oldest versions that do, known faults
   bench [ARGUMENT…]  the criterion benchmarks, in full
   web [--build-only] build the package for JavaScript and the page, and serve the page on localhost
   setup              only install what all of these need
@@ -83,8 +86,12 @@ elsewhere it says what to install.
 Steps of `test`, in their order:
 ",
     );
-    for step in steps::all() {
-        text += &format!("  {:<18}  {}\n", step.name, step.about);
-    }
+    text += &listed(&steps::all());
+    text += "\nSteps of `supply`:\n";
+    text += &listed(&steps::supply());
     text
+}
+
+fn listed(steps: &[steps::Step]) -> String {
+    steps.iter().map(|step| format!("  {:<18}  {}\n", step.name, step.about)).collect()
 }

@@ -4,8 +4,12 @@ use std::path::PathBuf;
 
 use crate::command::Command;
 use crate::system::System;
+use crate::tools;
 use crate::vulkan;
 use crate::web;
+
+/// The version in the manifests: the oldest compiler that everything here builds with.
+pub const OLDEST_RUST: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// Something that must be on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +33,13 @@ pub enum Need {
     Npm,
     Chromium,
     Firefox,
+    /// Python's installer, for what only its packages have.
+    Pip,
+    /// Direct3D's compiler.
+    Dxc,
+    CargoDeny,
+    /// The oldest compiler that the library promises to build with.
+    OldestRust,
 }
 
 impl Need {
@@ -48,6 +59,10 @@ impl Need {
             Self::Npm => "npm",
             Self::Chromium => "Chromium",
             Self::Firefox => "Firefox",
+            Self::Pip => "pip",
+            Self::Dxc => "dxc",
+            Self::CargoDeny => "cargo-deny",
+            Self::OldestRust => "oldest Rust",
         }
     }
 
@@ -67,6 +82,10 @@ impl Need {
             Self::Npm => "gets the programs for that",
             Self::Chromium => "runs the package's tests, on Dawn",
             Self::Firefox => "runs the package's tests, on wgpu",
+            Self::Pip => "gets the library of Direct3D's compiler",
+            Self::Dxc => "compiles the shaders' HLSL, as Direct3D does",
+            Self::CargoDeny => "checks what the library is built of",
+            Self::OldestRust => "the oldest compiler that the library promises to build with",
         }
     }
 
@@ -92,6 +111,12 @@ impl Need {
             Self::Npm => on_path("npm").map(shown),
             Self::Chromium => one_of(&["chromium", "chromium-browser", "google-chrome"]).map(shown),
             Self::Firefox => one_of(&["firefox-esr", "firefox"]).map(shown),
+            // Where dxc is there, nothing is left to get.
+            Self::Pip if tools::dxc().is_some() || !cfg!(target_os = "linux") => Some("not needed here".to_owned()),
+            Self::Pip => Command::new("python3 -m pip --version").output(),
+            Self::Dxc => tools::dxc().map(shown),
+            Self::CargoDeny => tools::cargo_deny().map(shown),
+            Self::OldestRust => Command::new(&format!("rustc +{OLDEST_RUST} --version")).output(),
         }
     }
 
@@ -107,6 +132,19 @@ impl Need {
     /// The component of the Rust toolchain that has it as well, if rustup's servers can be reached.
     pub fn optional_component(self) -> Option<&'static str> {
         (self == Self::WasmSources).then_some("rust-src")
+    }
+
+    /// How to make it here, if that is the way: no system has a package of it, or not every one.
+    pub fn recipe(self) -> Option<fn() -> Result<(), String>> {
+        match self {
+            Self::Dxc => Some(tools::make_dxc),
+            Self::CargoDeny => Some(tools::make_cargo_deny),
+            Self::OldestRust => Some(|| {
+                Command::new(&format!("rustup toolchain install {OLDEST_RUST} --profile minimal --no-self-update"))
+                    .run()
+            }),
+            _ => None,
+        }
     }
 
     /// The system's package that has it; where we know no names, Debian's.
@@ -129,6 +167,10 @@ impl Need {
             Self::Chromium => ["chromium"; 3],
             Self::Firefox if system == System::Ubuntu => ["firefox"; 3],
             Self::Firefox => ["firefox-esr", "firefox", "firefox"],
+            Self::Pip => ["python3-pip", "python3-pip", "python-pip"],
+            Self::Dxc => ["dxc", "dxc", "directx-shader-compiler"],
+            Self::CargoDeny => ["cargo-deny"; 3],
+            Self::OldestRust => ["rustup"; 3],
         };
         match system {
             System::Debian | System::Ubuntu | System::Other => debian,

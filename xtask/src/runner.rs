@@ -17,10 +17,10 @@ enum Outcome {
     NotReached,
 }
 
-/// Runs the steps named, or all of them.
-pub fn run(names: &[String]) -> Result<(), String> {
+/// Runs the steps named, or all of them; `command` is what they belong to.
+pub fn run(steps: Vec<Step>, names: &[String], command: &str) -> Result<(), String> {
     let start = Instant::now();
-    let steps = chosen(names)?;
+    let steps = chosen(steps, names)?;
     let mut rows = vec![(SET_UP, attempt(0, steps.len(), SET_UP, || setup::provide(&steps::needs(&steps))))];
     for (i, step) in steps.iter().enumerate() {
         let failed = rows.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed(..)));
@@ -33,12 +33,11 @@ pub fn run(names: &[String]) -> Result<(), String> {
         };
         rows.push((step.name, outcome));
     }
-    verdict(&rows, start.elapsed())
+    verdict(&rows, start.elapsed(), command)
 }
 
 /// The steps of these names, in the list's own order; all for no name.
-fn chosen(names: &[String]) -> Result<Vec<Step>, String> {
-    let mut steps = steps::all();
+fn chosen(mut steps: Vec<Step>, names: &[String]) -> Result<Vec<Step>, String> {
     if let Some(unknown) = names.iter().find(|name| steps.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = steps.iter().map(|step| step.name).collect();
         return Err(format!("there is no step `{unknown}`; the steps are {}", known.join(", ")));
@@ -57,7 +56,7 @@ fn attempt(number: usize, count: usize, title: &str, work: impl FnOnce() -> Resu
 }
 
 /// Prints the table; an error, naming the step and how to run it alone, if one failed.
-fn verdict(rows: &[(&str, Outcome)], total: Duration) -> Result<(), String> {
+fn verdict(rows: &[(&str, Outcome)], total: Duration, command: &str) -> Result<(), String> {
     println!("\n{}", screen::bold(&format!("{:<20} {:>12}  outcome", "step", "time")));
     for (name, outcome) in rows {
         let (time, word) = match outcome {
@@ -81,9 +80,9 @@ fn verdict(rows: &[(&str, Outcome)], total: Duration) -> Result<(), String> {
         }
         None => Err("none of these steps applies here: nothing was checked".to_owned()),
         Some((&SET_UP, message)) => Err(message.clone()),
-        Some((name, message)) => {
-            Err(format!("step `{name}` failed, after {total} in all: {message}\nAlone again: cargo xtask test {name}"))
-        }
+        Some((name, message)) => Err(format!(
+            "step `{name}` failed, after {total} in all: {message}\nAlone again: cargo xtask {command} {name}"
+        )),
     }
 }
 
@@ -95,9 +94,11 @@ mod tests {
     fn steps_are_chosen_by_name_and_keep_their_order() {
         let names = |chosen: Vec<Step>| chosen.iter().map(|step| step.name).collect::<Vec<_>>();
         let asked = ["lavapipe".to_owned(), "fmt".to_owned()];
-        assert_eq!(names(chosen(&asked).unwrap()), ["fmt", "lavapipe"]);
-        assert_eq!(chosen(&[]).unwrap().len(), steps::all().len());
-        let Err(message) = chosen(&["tset".to_owned()]) else { panic!("a name that is not there was taken") };
+        assert_eq!(names(chosen(steps::all(), &asked).unwrap()), ["fmt", "lavapipe"]);
+        assert_eq!(chosen(steps::all(), &[]).unwrap().len(), steps::all().len());
+        let Err(message) = chosen(steps::all(), &["tset".to_owned()]) else {
+            panic!("a name that is not there was taken")
+        };
         assert!(message.contains("`tset`") && message.contains("swiftshader"));
     }
 
@@ -105,14 +106,14 @@ mod tests {
     fn a_failure_is_an_error_that_says_how_to_repeat_it() {
         let failed = Outcome::Failed(Duration::ZERO, "`cargo fmt` ended with 1".to_owned());
         let message =
-            verdict(&[(SET_UP, Outcome::Passed(Duration::ZERO)), ("fmt", failed)], Duration::ZERO).unwrap_err();
+            verdict(&[(SET_UP, Outcome::Passed(Duration::ZERO)), ("fmt", failed)], Duration::ZERO, "test").unwrap_err();
         assert!(message.contains("cargo xtask test fmt"));
     }
 
     #[test]
     fn a_run_that_checked_nothing_has_not_passed() {
         let row = |outcome| [(SET_UP, Outcome::Passed(Duration::ZERO)), ("verify-gpu", outcome)];
-        assert!(verdict(&row(Outcome::DoesNotApply("no GPU of its own")), Duration::ZERO).is_err());
-        assert!(verdict(&row(Outcome::Passed(Duration::ZERO)), Duration::ZERO).is_ok());
+        assert!(verdict(&row(Outcome::DoesNotApply("no GPU of its own")), Duration::ZERO, "test").is_err());
+        assert!(verdict(&row(Outcome::Passed(Duration::ZERO)), Duration::ZERO, "test").is_ok());
     }
 }

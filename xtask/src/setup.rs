@@ -12,6 +12,7 @@ pub fn provide(needs: &[Need]) -> Result<(), String> {
         return Ok(());
     }
     let missing = try_components(missing);
+    let (made, missing): (Vec<Need>, Vec<Need>) = missing.into_iter().partition(|need| need.recipe().is_some());
     let (components, packages): (Vec<Need>, Vec<Need>) =
         missing.into_iter().partition(|need| need.component().is_some() && on_path("rustup").is_some());
     if !components.is_empty() {
@@ -21,9 +22,10 @@ pub fn provide(needs: &[Need]) -> Result<(), String> {
     if !packages.is_empty() {
         install(&packages)?;
     }
+    made.iter().filter_map(|need| need.recipe()).try_for_each(|make| make())?;
     match needs.iter().find(|need| need.found().is_none()) {
         None => Ok(()),
-        Some(need) => Err(format!("{} is still not to be found after its package was installed", need.name())),
+        Some(need) => Err(format!("{} is still not to be found after it was installed", need.name())),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The steps of `cargo xtask test`: the one list of what is checked. A new check is one more entry.
 
 use crate::command::Command;
-use crate::need::Need;
+use crate::need::{Need, OLDEST_RUST};
+use crate::tools;
 use crate::vulkan;
 use crate::web;
 
@@ -58,7 +59,8 @@ pub fn all() -> Vec<Step> {
         step("fmt", "the sources are laid out as rustfmt does it")
             .needs(&[Need::Rustfmt])
             .runs("cargo fmt --all --check")
-            .runs("cargo fmt --manifest-path web/Cargo.toml --all --check"),
+            .runs("cargo fmt --manifest-path web/Cargo.toml --all --check")
+            .runs("cargo fmt --manifest-path xtask/dxc/Cargo.toml --check"),
         step("clippy", "no warning from the compiler or from clippy, in any target")
             .needs(&[Need::Clippy])
             .runs("cargo clippy --workspace --all-targets -- -D warnings"),
@@ -83,6 +85,12 @@ pub fn all() -> Vec<Step> {
             .on(Device::SwiftShader)
             .runs("cargo test --workspace --test *")
             .variable("PHASOR_REQUIRE_TOOLS", "1"),
+        step("hlsl", "the kernels' HLSL compiles as on Direct3D, and its SPIR-V passes the tests, on lavapipe")
+            .needs(&[Need::Pip, Need::Dxc])
+            .on(Device::Lavapipe)
+            .only(Place::Linux)
+            .runs("cargo test --workspace --test shaders --test rope --test cope --test attention")
+            .variable("PHASOR_COMPILER", "dxc"),
         step("web", "the package for JavaScript builds, is small enough, and its types hold")
             .needs(&web::NEEDS)
             .builds(Builds::Package)
@@ -114,6 +122,41 @@ pub fn all() -> Vec<Step> {
             .runs("cargo run --release -p phasor-demo -- verify"),
     ]
 }
+
+/// The steps of `cargo xtask supply`: they build for minutes or ask the network, and change seldom.
+pub fn supply() -> Vec<Step> {
+    let library = "check -p phasor --lib";
+    vec![
+        step("licences", "all that is built or used here is permissively licensed, and from the registry")
+            .needs(&[Need::CargoDeny])
+            .deny("Cargo.toml", "licenses bans sources")
+            .deny("fuzz/Cargo.toml", "licenses sources")
+            .deny("web/Cargo.toml", "licenses sources")
+            .deny("xtask/dxc/Cargo.toml", "licenses sources"),
+        step("oldest-rust", "everything builds with the oldest compiler that the manifests promise")
+            .needs(&[Need::OldestRust])
+            .runs(&format!("cargo +{OLDEST_RUST} {library} --locked"))
+            .runs(&format!("cargo +{OLDEST_RUST} {library} --locked --no-default-features"))
+            .runs(&format!("cargo +{OLDEST_RUST} {library} --locked --no-default-features --features config"))
+            .runs(&format!("cargo +{OLDEST_RUST} check --workspace --locked"))
+            .variable("CARGO_TARGET_DIR", "target/oldest-rust"),
+        step("oldest-crates", "the library builds with the oldest versions of the crates that it asks for")
+            .runs(&format!("cargo generate-lockfile {OLDEST_CRATES}"))
+            .runs(&format!("cargo {library} --all-features {OLDEST_CRATES}"))
+            .runs(&format!("cargo {library} --no-default-features --features config {OLDEST_CRATES}"))
+            // The flags that begin with -Z, of a stable compiler.
+            .variable("RUSTC_BOOTSTRAP", "1")
+            .variable("CARGO_TARGET_DIR", "target/oldest-crates"),
+        step("advisories", "no crate has a known fault (asks for the list of them)")
+            .needs(&[Need::CargoDeny])
+            .deny("Cargo.toml", "advisories")
+            .deny("web/Cargo.toml", "advisories"),
+    ]
+}
+
+/// With the oldest versions of direct dependencies that the manifests allow, in a lock file of their own.
+const OLDEST_CRATES: &str =
+    "-Zdirect-minimal-versions -Zlockfile-path --config resolver.lockfile-path=\"target/oldest-crates/Cargo.lock\"";
 
 /// All that these steps need, each need once.
 pub fn needs(steps: &[Step]) -> Vec<Need> {
@@ -164,6 +207,12 @@ impl Step {
     fn runs(mut self, line: &str) -> Self {
         self.commands.push(Command::new(line));
         self
+    }
+
+    /// Has cargo-deny make these checks of a workspace.
+    fn deny(self, manifest: &str, checks: &str) -> Self {
+        let program = tools::CARGO_DENY;
+        self.runs(&format!("{program} --manifest-path {manifest} --locked --config deny.toml check {checks}"))
     }
 
     /// Sets a variable for every command so far.
