@@ -61,10 +61,10 @@ impl Variant {
     }
 
     fn scores(self) -> Shader {
-        let gates = match self.gates {
-            Some(GateKind::Keys) => modules::GATES_FROM_KEYS,
-            Some(GateKind::Values) => modules::GATES_FROM_VALUES,
-            Some(GateKind::Logits) | None => modules::GATES_FROM_LOGITS,
+        let gates: &[Module] = match self.gates {
+            Some(GateKind::Keys) => &[modules::GATES_FROM_KEYS, modules::DECODE_GATES_APART],
+            Some(GateKind::Values) => &[modules::GATES_FROM_VALUES, modules::DECODE_GATES_APART],
+            Some(GateKind::Logits) | None => &[modules::DECODE_GATES_FROM_LOGITS],
         };
         let contextual = self.gates.is_some();
         let counts = if contextual { modules::DECODE_COUNTS } else { modules::DECODE_NO_COUNTS };
@@ -72,7 +72,7 @@ impl Variant {
         let [keep, bias, key_range] = self.options.of_logits();
         self.shader(
             SCORES,
-            &[modules::DECODE_ROWS, self.rows_module(), products, keep, bias, key_range, gates, counts],
+            &[&[modules::DECODE_ROWS, self.rows_module(), products, keep, bias, key_range], gates, &[counts]].concat(),
             &[
                 ("q", true),
                 ("k", true),
