@@ -48,7 +48,7 @@ impl Scratch {
         }
         // A binding is never empty.
         self.end = first + layout.elements().max(1);
-        Ok(Operand { tensor: Tensor::Scratch, layout, element: ElementType::F32 })
+        Ok(Operand { tensor: Tensor::Scratch, layout, element: ElementType::F32, first_token: 0 })
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         Plan::new(whole, limits, first, |region, scratch| {
             let z = scratch.take(region.shape(16))?;
             scratch.take(region.shape(1))?;
-            let of = |tensor, layout| Operand { tensor, layout, element: ElementType::F32 };
+            let of = |tensor, layout| Operand { tensor, layout, element: ElementType::F32, first_token: 0 };
             let query = of(Tensor::ContextualQuery, region.of(query)?);
             Ok(vec![cope_logits::step(query, of(Tensor::PositionEmbeddings, embeddings), z)])
         })
