@@ -150,7 +150,7 @@ impl Fused {
         let mut steps = scheduled(schedule, gpu, &job, region, scratch)?;
         // A split schedule takes fewer buffers, and cuts keys that no binding holds.
         let most = gpu.limits().max_storage_buffers_per_shader_stage;
-        let too_many = steps.iter().any(|step| step.expect_bindings(most).is_err());
+        let too_many = steps.iter().any(|step| step.shader.expect_buffers(most).is_err());
         let too_large = !job.of_one_head()?.keys_fit(Limits::from(gpu.limits()));
         if self.schedule.is_none() && schedule != Schedule::Split && (too_many || too_large) {
             steps = scheduled(Schedule::Split, gpu, &job, region, scratch)?;

@@ -67,19 +67,6 @@ impl Step {
         limits.expect_groups(&self.shader.name, u32::try_from(most).unwrap_or(u32::MAX))
     }
 
-    /// Refuses more storage buffers than the device allows a shader.
-    pub(crate) fn expect_bindings(&self, most: u32) -> Result<()> {
-        let buffers = self.bound().count();
-        if buffers <= most as usize {
-            return Ok(());
-        }
-        Err(Error::Limit {
-            limit: "max_storage_buffers_per_shader_stage".into(),
-            was: format!("{buffers} for {}", self.shader.name),
-            may_be: format!("up to {most} on this device: leave out what is optional"),
-        })
-    }
-
     /// The dispatch, over these buffers.
     pub(crate) fn dispatch<'a>(&self, limits: Limits, buffer: impl Fn(Tensor) -> &'a wgpu::Buffer) -> Dispatch<'a> {
         let range = |operand: Operand| limits.range([(operand.layout, operand.element)]);

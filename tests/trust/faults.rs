@@ -229,3 +229,50 @@ fn views_end_with_their_buffers() -> Result<()> {
     }
     Ok(())
 }
+
+/// A device without room says so, for whatever needs some, and goes on once there is some again. In a process of its own,
+/// which the system gives little memory.
+#[cfg(unix)]
+#[test]
+fn memory_that_runs_out() -> Result<()> {
+    const CHILD: &str = "PHASOR_LITTLE_MEMORY";
+    if std::env::var_os(CHILD).is_some() {
+        return fill_memory();
+    }
+    // A GPU's memory is not the process's, and its driver reserves more addresses than would be left.
+    if !gpu().is_software() {
+        return Ok(());
+    }
+    let this = std::env::current_exe().expect("a test is a program");
+    let limited = "ulimit -v 2097152 && exec \"$0\" --exact faults::memory_that_runs_out --nocapture";
+    let mut command = std::process::Command::new("sh");
+    let ended = command.arg("-c").arg(limited).arg(this).env(CHILD, "1").output().expect("a unix has a shell");
+    assert!(ended.status.success(), "{ended:?}");
+    Ok(())
+}
+
+#[cfg(unix)]
+fn fill_memory() -> Result<()> {
+    let watched = Watched::new(gpu_with(|_| {}));
+    let gpu = &watched.gpu;
+    let operation = &operations::all(gpu)[0];
+    let expected = operation.run(gpu)?;
+    let mut filled = Vec::new();
+    let (elements, bytes) = (32 << 20, 128 << 20);
+    let error = loop {
+        match gpu.zeros(ElementType::F32, [1, 1, 1, elements]) {
+            Ok(view) => filled.push(view),
+            Err(error) => break error,
+        }
+        assert!(filled.len() <= 16, "2 GiB hold no more than that");
+    };
+    assert_eq!(error, Error::OutOfMemory { argument: "a tensor's buffer".into(), bytes });
+    // What is there already still works, and what needs little may find room for it.
+    assert_eq!(operation.run(gpu)?, expected, "without room");
+    drop(filled);
+    gpu.wait()?;
+    gpu.zeros(ElementType::F32, [1, 1, 1, elements])?;
+    assert_eq!(operation.run(gpu)?, expected, "with room again");
+    watched.assert_calm();
+    Ok(())
+}

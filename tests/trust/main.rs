@@ -4,5 +4,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod limits;
 mod operations;
 mod threads;
