@@ -93,13 +93,21 @@ impl ContextualBias {
             Some(scratch) => self.check_scratch(&plan, scratch).map(|()| scratch.clone())?,
             None => plan.allocate(gpu)?,
         };
-        plan.prepare(gpu, |tensor| match tensor {
+        let prepared = plan.prepare(gpu, |tensor| match tensor {
             Tensor::ContextualQuery => self.query.buffer(),
             Tensor::PositionEmbeddings => self.position_embeddings.buffer(),
             Tensor::Logits => self.logits.buffer(),
             Tensor::Output => self.output.buffer(),
             _ => scratch.buffer(),
-        })
+        });
+        let named = [
+            ("query", &self.query),
+            ("logits", &self.logits),
+            ("position_embeddings", &self.position_embeddings),
+            ("output", &self.output),
+            ("scratch", &scratch),
+        ];
+        prepared.map_err(|error| gpu.blame(error, named))
     }
 
     fn plan(&self, gpu: &Gpu, first: usize) -> Result<Plan> {

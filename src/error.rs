@@ -79,9 +79,10 @@ pub enum Error {
         /// Its size in bytes.
         bytes: u64,
     },
-    /// wgpu refused something that phasor's own checks had passed.
+    /// wgpu refused something that phasor's own checks had passed: most often a buffer that was destroyed, or that another
+    /// device made.
     Device {
-        /// What phasor was doing.
+        /// The argument's name in the call, if one is to blame, else what phasor was doing.
         argument: String,
         /// What wgpu said.
         reason: String,

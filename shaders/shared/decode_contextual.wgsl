@@ -1,8 +1,8 @@
 // Contextual position encoding (Golovneva et al., 2024): the gates of all splits to the right, then those of the runs to
 // the right within the split, scanned over its invocations (Hillis and Steele, 1986), then the run's own.
 @group(0) @binding(14) var<storage, read_write> z: array<f32>;                  // (B, T, H, N)
-@group(0) @binding(16) var<storage, read_write> stored_gates: array<vec4<f32>>; // (B, T, H, S), fours of keys
-@group(0) @binding(17) var<storage, read_write> counts: array<f32>;             // (B, T, H, splits, {whole, fraction})
+// (B, T, H, splits + S): each split's {whole, fraction, 0, 0}, then fours of keys.
+@group(0) @binding(16) var<storage, read_write> stored_gates: array<vec4<f32>>;
 
 var<workgroup> sh_runs: array<Count, WG_SIZE>;
 var<workgroup> sh_before: Count;
@@ -44,7 +44,7 @@ fn add_contextual_bias(task: Task, row: Row, lane: u32, run: vec2<u32>, at: u32)
     if (before.whole >= params.last_position) {
         return z_of(z_at, params.last_position) * params.bias_scale;
     }
-    let gates_at = place(params.gates, task.batch, row.token, row.head) / 4u;
+    let gates_at = place(params.gates, task.batch, row.token, row.head) / 4u + params.splits;
     let start = gates_before(before, lane, gates_of_run(gates_at, run));
     var walk = Walk(start, z_of(z_at, start.whole), z_of(z_at, start.whole + 1u));
     for (var four = run.y; four > run.x; four--) {
@@ -101,9 +101,10 @@ fn gates_before(before: Count, lane: u32, own: Count) -> Count {
 
 fn gates_of_splits(task: Task, row: Row) -> Count {
     var sum = gates_to_the_right(task.batch, row.token, row.head);
-    let at = place(params.counts, task.batch, row.token, row.head);
+    let at = place(params.gates, task.batch, row.token, row.head) / 4u;
     for (var split = task.split + 1u; split < params.splits; split++) {
-        sum = add(sum, Count(u32(counts[at + 2u * split]), counts[at + 2u * split + 1u]));
+        let count = stored_gates[at + split];
+        sum = add(sum, Count(u32(count.x), count.y));
     }
     return sum;
 }

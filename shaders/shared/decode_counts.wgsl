@@ -1,7 +1,8 @@
 // Sums of gates of a split's keys, for each row, and the gates themselves: positions are made of them when all splits to
 // the right are known.
-@group(0) @binding(16) var<storage, read_write> stored_gates: array<vec4<f32>>; // (B, T, H, S), fours of keys
-@group(0) @binding(17) var<storage, read_write> counts: array<f32>;             // (B, T, H, splits, {whole, fraction})
+// (B, T, H, splits + S): each split's {whole, fraction, 0, 0}, then fours of keys. In one binding, since some devices have
+// no more than these kernels take.
+@group(0) @binding(16) var<storage, read_write> stored_gates: array<vec4<f32>>;
 
 // A component for each row.
 var<workgroup> sh_whole: array<vec4<u32>, WG_SIZE>;
@@ -15,7 +16,7 @@ fn begin_counts() {
 }
 
 fn count_gates(task: Task, row: Row, r: u32, four: u32, gates: vec4<f32>) {
-    stored_gates[place(params.gates, task.batch, row.token, row.head) / 4u + four] = gates;
+    stored_gates[place(params.gates, task.batch, row.token, row.head) / 4u + params.splits + four] = gates;
     // Four gates have a whole part too.
     let sum = fraction[r] + (gates.x + gates.y) + (gates.z + gates.w);
     let carry = floor(sum);
@@ -39,9 +40,8 @@ fn store_counts(task: Task, lane: u32) {
     if (lane < ROWS) {
         let row = row_of(task, lane);
         if (row.exists) {
-            let at = place(params.counts, task.batch, row.token, row.head) + 2u * task.split;
-            counts[at] = f32(sh_whole[0][lane]);
-            counts[at + 1u] = sh_fraction[0][lane];
+            let at = place(params.gates, task.batch, row.token, row.head) / 4u;
+            stored_gates[at + task.split] = vec4(f32(sh_whole[0][lane]), sh_fraction[0][lane], 0.0, 0.0);
         }
     }
 }

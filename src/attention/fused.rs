@@ -5,6 +5,7 @@ use super::{Attention, AttentionShape, Gates};
 use crate::Result;
 use crate::gpu::{Gpu, Prepared, View};
 use crate::kernels::fused::{Cope, GateSource, Job};
+use crate::kernels::grid::Limits;
 use crate::kernels::plan::Scratch;
 use crate::kernels::region::Region;
 use crate::kernels::step::{Operand, Step, Tensor};
@@ -145,11 +146,15 @@ impl Fused {
     fn steps(&self, gpu: &Gpu, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
         let (q, turn) = self.operation.queries(shape, region, scratch)?;
         let job = self.job(q, shape, region, scratch)?;
-        let steps = match self.schedule.unwrap_or_else(|| Schedule::suitable(gpu, shape)) {
-            Schedule::Tiles => attention_tiles::steps(&job, gpu.is_software())?,
-            Schedule::Rows => vec![attention_rows::step(&job, gpu.has_subgroups())?],
-            Schedule::Split => attention_decode::steps(&job, region, scratch, gpu.is_software())?,
-        };
+        let schedule = self.schedule.unwrap_or_else(|| Schedule::suitable(gpu, shape));
+        let mut steps = scheduled(schedule, gpu, &job, region, scratch)?;
+        // A split schedule takes fewer buffers, and cuts keys that no binding holds.
+        let most = gpu.limits().max_storage_buffers_per_shader_stage;
+        let too_many = steps.iter().any(|step| step.shader.expect_buffers(most).is_err());
+        let too_large = !job.of_one_head()?.keys_fit(Limits::from(gpu.limits()));
+        if self.schedule.is_none() && schedule != Schedule::Split && (too_many || too_large) {
+            steps = scheduled(Schedule::Split, gpu, &job, region, scratch)?;
+        }
         Ok(turn.into_iter().chain(steps).collect())
     }
 
@@ -186,6 +191,7 @@ impl Fused {
             keep: of(region, Tensor::Keep, keep.as_ref())?,
             bias: of(region, Tensor::Bias, bias.as_ref())?,
             key_ranges: of(region, Tensor::KeyRanges, key_ranges.as_ref())?,
+            keys: shape.keys,
             visible: mask.visible_keys(region.tokens.start, shape.tokens, shape.keys),
             first_head: region.heads.start % group,
             group,
@@ -193,5 +199,14 @@ impl Fused {
             rotation: rotation.clone(),
             cope,
         })
+    }
+}
+
+/// The dispatches of a job by a schedule.
+fn scheduled(schedule: Schedule, gpu: &Gpu, job: &Job, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
+    match schedule {
+        Schedule::Tiles => attention_tiles::steps(job, gpu.is_software()),
+        Schedule::Rows => Ok(vec![attention_rows::step(job, gpu.has_subgroups())?]),
+        Schedule::Split => attention_decode::steps(job, region, scratch, Limits::from(gpu.limits()), gpu.is_software()),
     }
 }

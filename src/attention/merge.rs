@@ -73,12 +73,14 @@ impl Merge {
             let part = [of(Tensor::Part, &self.part)?, of(Tensor::PartLse, &self.part_lse)?];
             Ok(vec![attention_merge::step(own, part)])
         })?;
-        plan.prepare(gpu, |tensor| match tensor {
+        let prepared = plan.prepare(gpu, |tensor| match tensor {
             Tensor::Lse => self.lse.buffer(),
             Tensor::Part => self.part.buffer(),
             Tensor::PartLse => self.part_lse.buffer(),
             _ => self.output.buffer(),
-        })
+        });
+        let named = [("output", &self.output), ("lse", &self.lse), ("part", &self.part), ("part_lse", &self.part_lse)];
+        prepared.map_err(|error| gpu.blame(error, named))
     }
 
     fn check(&self, gpu: &Gpu) -> Result<()> {

@@ -46,9 +46,11 @@ impl Operation {
             None => plan.allocate(gpu)?,
         };
         let given: Vec<_> = self.given().into_iter().map(|(tensor, _, view)| (tensor, view)).collect();
-        plan.prepare(gpu, |tensor| {
+        let prepared = plan.prepare(gpu, |tensor| {
             given.iter().find(|(given, _)| *given == tensor).map_or(scratch.buffer(), |(_, view)| view.buffer())
-        })
+        });
+        let named = self.given().into_iter().map(|(_, name, view)| (name, view)).chain([("scratch", &scratch)]);
+        prepared.map_err(|error| gpu.blame(error, named))
     }
 
     /// All views, with their arguments' names.

@@ -50,6 +50,7 @@ impl Pipelines {
 }
 
 fn build(gpu: &Gpu, shader: &Shader) -> Result<wgpu::ComputePipeline> {
+    shader.expect_buffers(gpu.limits().max_storage_buffers_per_shader_stage)?;
     let label = Some(shader.name.as_str());
     gpu.guarded(&shader.name, 0, |device| {
         let entries: Vec<_> =

@@ -2,12 +2,14 @@
 //! queries, split over keys.
 
 use super::fused::{Composition, GateKind, Job, Options, Split, examples};
+use super::grid::Limits;
 use super::modules::{self, Module};
 use super::plan::Scratch;
 use super::region::Region;
 use super::step::{Step, WORKGROUP};
 use crate::Result;
 use crate::gpu::Shader;
+use std::ops::Range;
 
 const SCORES: Module = modules::module!("attention_decode_scores");
 const VALUES: Module = modules::module!("attention_decode_values");
@@ -83,7 +85,6 @@ impl Variant {
                 ("key_ranges", self.options.key_ranges),
                 ("logits", true),
                 ("stored_gates", contextual),
-                ("counts", contextual),
             ],
             self.gates_see_bias,
         )
@@ -107,7 +108,6 @@ impl Variant {
                 ("gate_sum", contextual && self.options.gate_sum),
                 ("logits", true),
                 ("stored_gates", contextual),
-                ("counts", contextual),
                 ("z", contextual),
                 ("partials", true),
             ],
@@ -128,7 +128,7 @@ impl Variant {
                 ("lse", self.options.lse),
                 ("gate_sum", sums.gate_sum),
                 ("gate_sum_out", self.options.gate_sum_out),
-                ("counts", self.options.gate_sum_out),
+                ("stored_gates", self.options.gate_sum_out),
                 ("partials", true),
             ],
             true,
@@ -155,10 +155,30 @@ fn splits_and_run(keys: usize, software: bool) -> (usize, usize) {
     (keys.div_ceil(workgroup * run).max(1), run)
 }
 
-/// Scores, values and the merge of a job over a region.
-pub(crate) fn steps(job: &Job, region: &Region, scratch: &mut Scratch, software: bool) -> Result<Vec<Step>> {
+/// Runs of neighbouring splits whose keys can be bound at once, in as few pieces as halving makes.
+fn windows(job: &Job, limits: Limits, splits: Range<usize>, keys_each: usize) -> Result<Vec<(usize, Job)>> {
+    let keys = splits.start * keys_each..(splits.end * keys_each).min(job.keys);
+    let window = job.window(keys)?;
+    if splits.len() <= 1 || window.keys_fit(limits) {
+        return Ok(vec![(splits.start, window)]);
+    }
+    let middle = splits.start + splits.len() / 2;
+    let mut all = windows(job, limits, splits.start..middle, keys_each)?;
+    all.extend(windows(job, limits, middle..splits.end, keys_each)?);
+    Ok(all)
+}
+
+/// Scores, values and the merge of a job over a region. Keys that no binding holds are taken in several dispatches.
+pub(crate) fn steps(
+    job: &Job,
+    region: &Region,
+    scratch: &mut Scratch,
+    limits: Limits,
+    software: bool,
+) -> Result<Vec<Step>> {
     let [batch, tokens, heads, _] = job.q.layout.shape();
-    let [_, keys, kv_heads, _] = job.k.layout.shape();
+    let [_, _, kv_heads, _] = job.k.layout.shape();
+    let keys = job.keys;
     let (_, words) = job.words();
     let variant = Variant::new(job);
     let (splits, run) = splits_and_run(keys, software);
@@ -167,20 +187,25 @@ pub(crate) fn steps(job: &Job, region: &Region, scratch: &mut Scratch, software:
     let fours_of_keys = keys.next_multiple_of(4).max(4);
     let split = Split {
         logits: take(true, fours_of_keys)?,
-        gates: take(contextual, fours_of_keys)?,
-        counts: take(contextual, 2 * splits)?,
+        gates: take(contextual, 4 * splits + fours_of_keys)?,
         partials: take(true, 4 * splits * (words + 1))?,
         splits,
         run,
+        first: 0,
     };
     let tasks = (tokens * job.group).div_ceil(variant.rows());
-    let grid = [splits, kv_heads, batch * tasks];
-    let parts = [
-        job.step(variant.scores(), split, grid),
-        job.step(variant.values(), split, grid),
-        job.step(variant.merge(), split, [tokens, heads, batch]),
-    ];
-    Ok(job.position_logits().into_iter().chain(parts).collect())
+    let windows = windows(job, limits, 0..splits, run * WORKGROUP as usize)?;
+    let ends = windows.iter().skip(1).map(|(first, _)| *first).chain([splits]);
+    let over = |shader: Shader| {
+        windows.iter().zip(ends.clone()).map(move |((first, window), end)| {
+            let split = Split { first: *first, ..split };
+            window.step(shader.clone(), split, [end - first, kv_heads, batch * tasks])
+        })
+    };
+    // The gates of all keys to the right are summed before the first position is made of them.
+    let (scores, values) = (over(variant.scores()), over(variant.values()));
+    let merge = job.step(variant.merge(), split, [tokens, heads, batch]);
+    Ok(job.position_logits().into_iter().chain(scores).chain(values).chain([merge]).collect())
 }
 
 #[cfg(test)]

@@ -125,9 +125,11 @@ impl Rope {
     pub fn prepare(&self, rotate: &Rotate) -> Result<Prepared> {
         rotate.check(self)?;
         let pieces = rotate.pieces(Limits::from(self.gpu.limits()));
-        pieces
+        let prepared = pieces
             .into_iter()
-            .try_fold(Prepared::nothing(), |done, (data, q, k)| Ok(done.then(self.prepare_piece(rotate, data, q, k)?)))
+            .try_fold(Prepared::nothing(), |done, (data, q, k)| Ok(done.then(self.prepare_piece(rotate, data, q, k)?)));
+        let named = rotate.named();
+        prepared.map_err(|error| self.gpu.blame(error, named.iter().map(|(name, view)| (name.as_str(), *view))))
     }
 
     fn prepare_piece(&self, rotate: &Rotate, data: Data, q: &Operand, k: Option<&Operand>) -> Result<Prepared> {
