@@ -176,7 +176,9 @@ impl<'a> Tensors<'a> {
     /// Rotating counts as nothing.
     fn fused_rotated(&self) -> Result<Option<Operation>> {
         let request = self.rotated()?;
-        request.map(|request| self.fused("fused, plain, rotated on the way in", self.sizes.flop(), &request)).transpose()
+        request
+            .map(|request| self.fused("fused, plain, rotated on the way in", self.sizes.flop(), &request))
+            .transpose()
     }
 
     /// A kernel that does nothing but read the cache.

@@ -213,9 +213,11 @@ impl Lines {
     }
 
     fn curves(self, subject: &'static str) -> impl Iterator<Item = Curve> {
-        let names: Vec<_> = self.lengths.first().map_or(&[][..], |(_, timings)| timings).iter().map(|t| t.name).collect();
+        let names: Vec<_> =
+            self.lengths.first().map_or(&[][..], |(_, timings)| timings).iter().map(|t| t.name).collect();
         names.into_iter().map(move |name| {
-            let points: Vec<_> = self.lengths.iter().filter_map(|(tokens, timings)| point(*tokens, name, timings)).collect();
+            let points: Vec<_> =
+                self.lengths.iter().filter_map(|(tokens, timings)| point(*tokens, name, timings)).collect();
             Curve {
                 subject,
                 name,

@@ -58,16 +58,18 @@ fn row(timing: &Timing, computes: bool) -> Vec<String> {
 
 /// First results side by side, part by part.
 fn first(results: &[FirstResult]) -> String {
-    let header: Vec<_> = results.iter().map(|result| format!("{}, {}", result.work.told(), result.shader_cache)).collect();
+    let header: Vec<_> =
+        results.iter().map(|result| format!("{}, {}", result.work.told(), result.shader_cache)).collect();
     let header: Vec<_> = ["part"].into_iter().chain(header.iter().map(String::as_str)).collect();
     let parts = results.first().map_or(&[][..], |result| &result.parts);
     let row = |name: &str, seconds: &dyn Fn(&FirstResult) -> f64| {
         let cells = results.iter().map(|result| report::seconds(seconds(result)));
         [name.to_owned()].into_iter().chain(cells).collect::<Vec<_>>()
     };
-    let rows = parts.iter().enumerate().map(|(i, (name, _))| {
-        row(name, &|result| result.parts.get(i).map_or(f64::NAN, |(_, seconds)| *seconds))
-    });
+    let rows = parts
+        .iter()
+        .enumerate()
+        .map(|(i, (name, _))| row(name, &|result| result.parts.get(i).map_or(f64::NAN, |(_, seconds)| *seconds)));
     let rows = rows.chain([row("all", &|result| result.seconds)]);
     let right: Vec<_> = (1..header.len()).collect();
     "\nFirst result, from the start of a process, by its shader cache\n\n".to_owned()
@@ -91,9 +93,14 @@ fn curves(all: &Curves) -> String {
     let mut lengths: Vec<_> = all.curves.iter().flat_map(|curve| &curve.points).map(|point| point.tokens).collect();
     lengths.sort_unstable();
     lengths.dedup();
-    let mut rows: Vec<_> = lengths.into_iter().map(|tokens| line(&all.curves, &tokens.to_string(), |curve| {
-        curve.points.iter().find(|point| point.tokens == tokens).map(at)
-    })).collect();
+    let mut rows: Vec<_> = lengths
+        .into_iter()
+        .map(|tokens| {
+            line(&all.curves, &tokens.to_string(), |curve| {
+                curve.points.iter().find(|point| point.tokens == tokens).map(at)
+            })
+        })
+        .collect();
     rows.push(line(&all.curves, "time", |curve| curve.time_exponent.map(power)));
     rows.push(line(&all.curves, "memory", |curve| curve.memory_exponent.map(power)));
     let right: Vec<_> = (0..header.len()).collect();

@@ -66,7 +66,8 @@ fn panel(
     told: &dyn Fn(&f64) -> String,
 ) -> Result<(), Failure> {
     let points = || curves.iter().flat_map(|curve| &curve.points);
-    let (Some(tokens), Some(costs)) = (around(points().map(|p| f64::from(p.tokens))), around(points().map(cost))) else {
+    let (Some(tokens), Some(costs)) = (around(points().map(|p| f64::from(p.tokens))), around(points().map(cost)))
+    else {
         return Ok(());
     };
     let mut chart = ChartBuilder::on(area)

@@ -140,11 +140,13 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Column>, Failure> {
 
 fn of_file(path: &Path) -> Result<Vec<Column>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::file(path, e))?;
-    let file: File = serde_json::from_str(&text).map_err(|e| {
-        Failure::file(path, format!("{e}: not what `phasor bench --json` prints"))
-    })?;
+    let file: File = serde_json::from_str(&text)
+        .map_err(|e| Failure::file(path, format!("{e}: not what `phasor bench --json` prints")))?;
     if let Some(strange) = file.measurements.iter().find(|measured| measured.subject().is_none()) {
-        return Err(Failure::file(path, format!("a measurement of {:?}, which this version does not know", strange.subject)));
+        return Err(Failure::file(
+            path,
+            format!("a measurement of {:?}, which this version does not know", strange.subject),
+        ));
     }
     let devices = file.first_results.iter().map(|first| &first.device);
     let devices = devices.chain(file.measurements.iter().map(|measured| &measured.device));
@@ -175,7 +177,8 @@ impl File {
 
 /// Adds the commit to names that are there more than once, and the date where that does not help.
 fn tell_apart(columns: &mut [Column]) {
-    let additions: [fn(&Column) -> Option<String>; 2] = [|column| column.commit.clone(), |column| Some(column.date.clone())];
+    let additions: [fn(&Column) -> Option<String>; 2] =
+        [|column| column.commit.clone(), |column| Some(column.date.clone())];
     for addition in additions {
         let names: Vec<_> = columns.iter().map(|column| column.name.clone()).collect();
         let twice = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
