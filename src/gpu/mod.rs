@@ -8,7 +8,7 @@ mod shader;
 mod transfer;
 mod view;
 
-pub use adapter::{adapters, useful_features};
+pub use adapter::{adapters, best_adapter, useful_features};
 pub use prepared::Prepared;
 pub use shader::{Access, Binding, Shader, shaders};
 pub use view::View;
