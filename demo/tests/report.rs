@@ -80,11 +80,12 @@ fn devices_are_columns_and_operations_are_rows() {
         "### Projection: 512 tokens, 64 inputs to 96 outputs, f32",
         "### First result: rotation, cold shader cache",
         "| all | 750.00 ms | 750.00 ms |",
-        "| attention, fused, plain | n^1.97 | n^1.00 | 128 to 1024 | 1024 | 850.56 ms | 1000.0 KiB |  |",
+        "| attention, fused, plain | n^1.97 | n^1.00 | 128 to 1024 | 1024 | 851.71 ms | 1000.0 KiB |  |",
     ] {
         assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
     }
     assert!(text.contains("before 2048: no room |"), "{text}");
+    assert!(!text.contains("rate of *fused, CoPE*"), "nobody measured it: {text}");
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn pictures_are_svg_with_a_dot_for_each_ratio_and_a_line_for_each_curve() {
     };
     // The second operation: 1 on the one device, 4 on the other, farther to the right.
     assert!(place(&ratios, 4) < place(&ratios, 5), "{ratios}");
-    assert!(curves.contains("attention, fused, plain, time n^1.97, memory n^1.00, from 128 tokens on"), "{curves}");
+    assert!(curves.contains("attention, fused, plain: time n^1.97, memory n^1.00, from 128 tokens on"), "{curves}");
     // Two devices, two panels, two curves of four points, and the legend.
     assert_eq!(curves.matches("<circle").count(), 2 * (2 * 2 * 4 + 2), "{curves}");
 }

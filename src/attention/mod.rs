@@ -14,6 +14,8 @@ mod module;
 #[cfg(feature = "gpu")]
 mod operation;
 #[cfg(feature = "gpu")]
+mod parts;
+#[cfg(feature = "gpu")]
 mod projection;
 mod rotation;
 mod self_attention;

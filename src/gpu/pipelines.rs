@@ -92,3 +92,47 @@ fn layout_entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {
         count: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels;
+    use std::sync::Barrier;
+
+    #[test]
+    fn threads_that_need_a_pipeline_at_once_get_the_same_one() -> Result<()> {
+        let gpu = Gpu::request_blocking()?;
+        let shaders = kernels::all();
+        let (shader, other) = (&shaders[0], &shaders[1]);
+        let together = Barrier::new(4);
+        let pipelines: Vec<_> = std::thread::scope(|scope| {
+            let get = || {
+                together.wait();
+                gpu.pipeline(shader)
+            };
+            let workers: Vec<_> = (0..4).map(|_| scope.spawn(get)).collect();
+            workers.into_iter().map(|worker| worker.join().expect("no thread gives up")).collect::<Result<_>>()
+        })?;
+        assert!(pipelines.iter().all(|pipeline| Arc::ptr_eq(pipeline, &pipelines[0])));
+        assert!(!Arc::ptr_eq(&gpu.pipeline(other)?, &pipelines[0]));
+        Ok(())
+    }
+
+    /// While one thread compiles, others find and build what they need.
+    #[test]
+    fn a_pipeline_that_is_being_built_holds_up_no_other() -> Result<()> {
+        let gpu = Gpu::request_blocking()?;
+        let shaders = kernels::all();
+        let slow = gpu.0.pipelines.place(&shaders[0]);
+        let in_time = std::thread::scope(|scope| {
+            slow.get_or_init(|| {
+                // This one is not done before the other is.
+                scope.spawn(|| gpu.pipeline(&shaders[1]).map(drop)).join().expect("no thread gives up")?;
+                build(&gpu, &shaders[0]).map(Arc::new)
+            })
+            .clone()
+        })?;
+        assert!(Arc::ptr_eq(&in_time, &gpu.pipeline(&shaders[0])?));
+        Ok(())
+    }
+}

@@ -50,7 +50,7 @@ impl View {
     }
 
     /// Some of this tensor's elements.
-    fn part(&self, layout: Layout) -> Self {
+    pub(crate) fn part(&self, layout: Layout) -> Self {
         Self::of(self.buffer(), self.element(), layout)
     }
 

@@ -9,6 +9,7 @@ mod hidden;
 mod limits;
 mod merge;
 mod module;
+mod parts;
 mod projection;
 #[path = "../cope/request.rs"]
 mod request;

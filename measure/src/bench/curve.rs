@@ -274,6 +274,64 @@ mod tests {
         assert_eq!(Exponent::fit([(1, 1.0), (2, 2.0)].into_iter()), None);
     }
 
+    /// A device whose bindings hold the keys of one length and not the queries, and that starts few groups at once.
+    #[test]
+    fn where_a_limit_cuts_in_work_is_split_and_the_curve_goes_on() -> Result<()> {
+        let adapter = pollster::block_on(phasor::gpu::best_adapter())?;
+        let device = |change: fn(&mut wgpu::Limits)| {
+            let mut required_limits = adapter.limits();
+            change(&mut required_limits);
+            let descriptor = wgpu::DeviceDescriptor {
+                required_features: adapter.features() & phasor::gpu::useful_features(),
+                required_limits,
+                ..wgpu::DeviceDescriptor::default()
+            };
+            let (device, queue) =
+                pollster::block_on(adapter.request_device(&descriptor)).expect("the adapter takes less");
+            Gpu::adopt(&device, &queue)
+        };
+        let sizes = CurveSizes {
+            from: 32,
+            to: 256,
+            heads: 4,
+            kv_heads: 1,
+            head_dim: 32,
+            rounds: 1,
+            budget: 1000,
+            ..CurveSizes::default()
+        };
+        let curves = |gpu: &Gpu| pollster::block_on(curves(gpu, sizes, &mut |_| {}));
+        let dispatches = |curves: &Curves| -> Vec<Vec<usize>> {
+            curves.curves.iter().map(|curve| curve.points.iter().map(|point| point.dispatches).collect()).collect()
+        };
+        let roomy = dispatches(&curves(&device(|_| {}))?);
+        // 256 keys of 32 channels are 32 KiB, and as many queries of 4 heads 128 KiB.
+        let cut: [fn(&mut wgpu::Limits); 2] = [
+            |limits| limits.max_storage_buffer_binding_size = 32 << 10,
+            |limits| limits.max_compute_workgroups_per_dimension = 2,
+        ];
+        for cut in cut {
+            let got = curves(&device(cut))?;
+            assert!(got.curves.iter().all(|curve| curve.stopped.is_none() && curve.points.len() == 4), "{got:?}");
+            for (subject, (split, whole)) in got.curves.iter().zip(dispatches(&got).into_iter().zip(&roomy)) {
+                // A decode step's one query fits as long as its keys do.
+                let name = (subject.subject, subject.name);
+                assert!(name.0 == "decode" || split.last() > whole.last(), "{name:?}: {split:?} of {whole:?}");
+            }
+        }
+        // Keys that no binding holds end a curve with the limit's name and number.
+        let got = curves(&device(|limits| limits.max_storage_buffer_binding_size = 16 << 10))?;
+        for curve in &got.curves[1..] {
+            let stop = curve.stopped.as_ref().expect("32 KiB do not fit");
+            assert_eq!((stop.tokens, curve.points.len()), (256, 3), "{curve:?}");
+            assert!(
+                stop.reason.contains("max_storage_buffer_binding_size") && stop.reason.contains("16384"),
+                "{curve:?}"
+            );
+        }
+        Ok(())
+    }
+
     #[test]
     fn lengths_double_up_to_the_longest() {
         let lengths = |from, to| CurveSizes { from, to, ..CurveSizes::default() }.lengths().collect::<Vec<_>>();

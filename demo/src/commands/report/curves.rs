@@ -40,29 +40,28 @@ fn device(area: &Area<'_>, column: &Column) -> Result<(), Failure> {
     let (panels, beneath) = area.split_vertically(PANEL);
     let (left, right) = panels.split_horizontally(WIDTH / 2);
     let title = |what: &str| format!("{}: {what}", column.name);
-    panel(&left, &title("time"), &column.curves, |point| point.seconds, &|s| seconds(*s))?;
-    panel(&right, &title("memory"), &column.curves, |point| point.memory, &|n| bytes(*n as u64))?;
+    panel(&left, &title("time"), &column.curves, (|point| point.seconds, 10.0), &|s| seconds(*s))?;
+    panel(&right, &title("memory"), &column.curves, (|point| point.memory, 2.0), &|n| bytes(*n as u64))?;
     let names: Vec<_> = column.curves.iter().map(name).collect();
     legend(&beneath, (40, 10), names.iter().map(String::as_str))
 }
 
-/// `attention, fused, CoPE: time n^1.98, memory n^1.00, from 2048 on`.
+/// `attention, fused, CoPE: time n^1.98, memory n^1.00, from 2048 tokens on`.
 fn name(curve: &Curve) -> String {
-    let power = |what: &str, exponent: &Option<Exponent>| {
-        exponent.map_or(String::new(), |exponent| format!(", {what} n^{:.2}", exponent.value))
-    };
-    let from = curve.time_exponent.map_or(String::new(), |exponent| format!(", from {} tokens on", exponent.from));
-    curve_label(&curve.subject, &curve.name)
-        + &power("time", &curve.time_exponent)
-        + &power("memory", &curve.memory_exponent)
-        + &from
+    let name = curve_label(&curve.subject, &curve.name);
+    match (curve.time_exponent, curve.memory_exponent) {
+        (Some(Exponent { value: time, from, .. }), Some(Exponent { value: memory, .. })) => {
+            format!("{name}: time n^{time:.2}, memory n^{memory:.2}, from {from} tokens on")
+        }
+        _ => name,
+    }
 }
 
 fn panel(
     area: &Area<'_>,
     title: &str,
     curves: &[Curve],
-    cost: Cost,
+    (cost, base): (Cost, f64),
     told: &dyn Fn(&f64) -> String,
 ) -> Result<(), Failure> {
     let points = || curves.iter().flat_map(|curve| &curve.points);
@@ -71,20 +70,20 @@ fn panel(
         return Ok(());
     };
     let mut chart = ChartBuilder::on(area)
-        .caption(title, text(16))
+        .caption(title, text(19))
         .margin(14)
         .x_label_area_size(34)
         .y_label_area_size(76)
-        .build_cartesian_2d(tokens.log_scale().base(2.0), costs.log_scale())
+        .build_cartesian_2d(tokens.log_scale().base(2.0), costs.log_scale().base(base))
         .map_err(failed)?;
     chart
         .configure_mesh()
         .axis_style(INK)
         .bold_line_style(FAINT)
         .light_line_style(TRANSPARENT)
-        .label_style(text(13))
+        .label_style(text(16))
         .x_desc("tokens")
-        .axis_desc_style(text(13))
+        .axis_desc_style(text(16))
         .x_label_formatter(&|n| format!("{n:.0}"))
         .y_label_formatter(told)
         .draw()

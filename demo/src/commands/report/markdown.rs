@@ -68,12 +68,12 @@ fn ratios(columns: &[Column], of: &Subject) -> String {
     let (names, baseline) = operations(columns, of);
     let mut rows: Vec<_> = names.iter().map(|name| row(name, columns, |column| ratio(column, of, name))).collect();
     let product = |column: &Column| Some(column.operation(of, "matrix product")?.gigaflops?);
-    if columns.iter().any(|column| product(column).is_some()) {
-        rows.extend(["fused, plain", "fused, CoPE"].map(|name| {
-            let share = |column: &Column| Some(column.operation(of, name)?.gigaflops? / product(column)?);
+    for name in ["fused, plain", "fused, CoPE"] {
+        let share = |column: &Column| Some(column.operation(of, name)?.gigaflops? / product(column)?);
+        if columns.iter().any(|column| share(column).is_some()) {
             let cell = |column: &Column| share(column).map(|share| format!("{:.0} %", 100.0 * share));
-            row(&format!("rate of *{name}* ÷ matrix product"), columns, cell)
-        }));
+            rows.push(row(&format!("rate of *{name}* ÷ matrix product"), columns, cell));
+        }
     }
     format!("### {}\n\nTime ÷ {baseline}, and rate.\n\n", subject(of)) + &table(&header("operation", columns), rows)
 }

@@ -51,7 +51,7 @@ pub fn legend<'a>(area: &Area<'_>, at: (i32, i32), names: impl Iterator<Item = &
     let (x, mut y) = at;
     for (i, name) in names.enumerate() {
         area.draw(&Circle::new((x, y), 5, colour(i).filled())).map_err(failed)?;
-        area.draw(&Text::new(name.to_owned(), (x + 14, y - 6), text(14))).map_err(failed)?;
+        area.draw(&Text::new(name.to_owned(), (x + 14, y - 6), text(17))).map_err(failed)?;
         y += LEGEND_LINE;
     }
     Ok(())

@@ -35,7 +35,7 @@ pub fn picture(columns: &[Column]) -> Result<Option<String>, Failure> {
     let height = top + ROW * lines.len() as i32 + 20;
     let draw = |area: &Area<'_>| {
         legend(area, (20, 20), columns.iter().map(|column| column.name.as_str()))?;
-        scale.draw(area, top, height - 20)?;
+        scale.draw_numbers(area, top - 18)?;
         let places = (0..).map(|i| top + ROW * i + ROW / 2);
         lines.iter().zip(places).try_for_each(|(line, y)| line.draw(area, y, &scale))
     };
@@ -55,13 +55,10 @@ fn lines(columns: &[Column], of: &Subject) -> Vec<Line> {
 impl Line {
     fn draw(&self, area: &Area<'_>, y: i32, scale: &Scale) -> Result<(), Failure> {
         match self {
-            Self::Title(title) => {
-                // Out of the scale's lines, which would cross it.
-                area.draw(&Text::new(title.clone(), (20, y - 6), text(14).color(&INK))).map_err(failed)
-            }
+            Self::Title(title) => area.draw(&Text::new(title.clone(), (20, y - 6), text(17))).map_err(failed),
             Self::Row(name, ratios) => {
-                area.draw(&Text::new(name.clone(), (36, y - 6), text(13))).map_err(failed)?;
-                area.draw(&PathElement::new([(LEFT, y), (RIGHT, y)], FAINT)).map_err(failed)?;
+                area.draw(&Text::new(name.clone(), (36, y - 6), text(16))).map_err(failed)?;
+                scale.draw_lines(area, y)?;
                 for (i, ratio) in ratios.iter().enumerate() {
                     let Some(ratio) = ratio else { continue };
                     area.draw(&Circle::new((scale.x(*ratio), y), 5, colour(i).filled())).map_err(failed)?;
@@ -94,16 +91,28 @@ impl Scale {
         LEFT + (share * f64::from(RIGHT - LEFT)).round() as i32
     }
 
-    /// A line at each power of two.
-    fn draw(&self, area: &Area<'_>, top: i32, bottom: i32) -> Result<(), Failure> {
-        let marks = std::iter::successors(Some(self.least), |mark| Some(2.0 * mark));
-        for mark in marks.take_while(|&mark| mark <= self.most) {
-            let x = self.x(mark);
+    /// The powers of two.
+    fn marks(&self) -> impl Iterator<Item = f64> {
+        let most = self.most;
+        std::iter::successors(Some(self.least), |mark| Some(2.0 * mark)).take_while(move |&mark| mark <= most)
+    }
+
+    fn draw_numbers(&self, area: &Area<'_>, y: i32) -> Result<(), Failure> {
+        for mark in self.marks() {
+            let number = if mark < 1.0 { format!("1/{:.0}", 1.0 / mark) } else { format!("{mark:.0}") };
+            area.draw(&Text::new(number, (self.x(mark) - 4, y), text(16))).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Behind a row: along it, and across it at each mark.
+    fn draw_lines(&self, area: &Area<'_>, y: i32) -> Result<(), Failure> {
+        area.draw(&PathElement::new([(LEFT, y), (RIGHT, y)], FAINT)).map_err(failed)?;
+        for mark in self.marks() {
             // What everything is measured by stands out.
             let style = if mark == 1.0 { INK.to_rgba() } else { FAINT };
-            area.draw(&PathElement::new([(x, top), (x, bottom)], style)).map_err(failed)?;
-            let number = Text::new(format!("{mark}"), (x - 4, top - 18), text(13));
-            area.draw(&number).map_err(failed)?;
+            let across = [y - ROW / 2, y + ROW / 2].map(|y| (self.x(mark), y));
+            area.draw(&PathElement::new(across, style)).map_err(failed)?;
         }
         Ok(())
     }
