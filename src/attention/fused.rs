@@ -120,7 +120,7 @@ impl Fused {
     /// # Errors
     /// As [`Fused::prepare`], but for buffers.
     pub fn scratch_elements(&self, gpu: &Gpu) -> Result<usize> {
-        self.operation.scratch_elements(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
+        self.operation.scratch_elements(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
     /// Checks the request, finds pipelines and makes bind groups.
@@ -139,7 +139,7 @@ impl Fused {
     /// [`Error::OutOfMemory`]: crate::Error::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.operation.expect_ranges_apart(gpu)?;
-        self.operation.prepare(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
+        self.operation.prepare(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
     fn steps(&self, gpu: &Gpu, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {

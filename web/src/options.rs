@@ -2,7 +2,7 @@
 //! error that names the argument.
 
 use crate::error::{Result, refused};
-use js_sys::{Array, Float32Array, Float64Array, Int32Array, Reflect};
+use js_sys::{Array, Float32Array, Float64Array, Int32Array, Object, Reflect};
 use phasor::{Direction, Pairing};
 use wasm_bindgen::prelude::*;
 
@@ -49,10 +49,10 @@ impl Value {
         if !self.is_given() {
             return Ok(());
         }
-        let Some(object) = self.value.dyn_ref::<js_sys::Object>() else {
+        let Some(object) = self.value.dyn_ref::<Object>() else {
             return Err(self.refuse("an object"));
         };
-        match js_sys::Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !known.contains(&&**key))
+        match Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !known.contains(&&**key))
         {
             Some(unknown) => Err(refused(&self.property(&unknown).name, "given", known.join(", "))),
             None => Ok(()),
@@ -149,7 +149,7 @@ impl Value {
         let was = match &self.value {
             value if value.is_undefined() => "left out".into(),
             value => match (value.as_f64(), value.as_string()) {
-                (Some(number), _) => format!("{number}"),
+                (Some(_), _) => value.unchecked_ref::<Object>().to_string().into(),
                 (_, Some(text)) => format!("\"{text}\""),
                 // An object's own words may be long, or fail.
                 _ if Array::is_array(value) => "an array".into(),
