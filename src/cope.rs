@@ -93,7 +93,7 @@ impl ContextualBias {
             Some(scratch) => self.check_scratch(&plan, scratch).map(|()| scratch.clone())?,
             None => plan.allocate(gpu)?,
         };
-        let prepared = plan.prepare(gpu, |tensor| match tensor {
+        let prepared = plan.prepare(gpu, &|tensor| match tensor {
             Tensor::ContextualQuery => self.query.buffer(),
             Tensor::PositionEmbeddings => self.position_embeddings.buffer(),
             Tensor::Logits => self.logits.buffer(),
@@ -114,7 +114,7 @@ impl ContextualBias {
         let positions = self.check_shapes()?;
         let [batch, tokens, heads, keys] = self.logits.shape();
         let whole = Region { batch: 0..batch, tokens: 0..tokens, heads: 0..heads };
-        Plan::new(whole, Limits::from(gpu.limits()), first, |region, scratch| {
+        Plan::new(whole, Limits::from(gpu.limits()), first, &|region, scratch| {
             let logits = Operand::of(Tensor::Logits, &self.logits, |all| region.of(all))?;
             let query = Operand::of(Tensor::ContextualQuery, &self.query, |all| region.of(all))?;
             let output = Operand::of(Tensor::Output, &self.output, |all| region.of(all))?;

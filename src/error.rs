@@ -1,5 +1,6 @@
 //! The one error type: which argument, what it was, what it may be.
 
+use crate::shown::Shown;
 use std::fmt;
 
 /// Everything that can go wrong, each with enough to mend the call.
@@ -94,8 +95,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// An impossible setting: its field, the value, and what it may be.
-    pub(crate) fn setting(field: impl Into<String>, was: impl fmt::Display, may_be: impl Into<String>) -> Self {
-        Self::Setting { field: field.into(), was: was.to_string(), may_be: may_be.into() }
+    pub(crate) fn setting(field: impl Into<String>, was: impl Shown, may_be: impl Into<String>) -> Self {
+        Self::Setting { field: field.into(), was: was.shown(), may_be: may_be.into() }
     }
 }
 

@@ -133,7 +133,7 @@ impl Fused {
     }
 
     pub(super) fn scratch_of_whole(&self, gpu: &Gpu) -> Result<usize> {
-        self.operation.scratch_elements(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
+        self.operation.scratch_elements(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
     /// Checks the request, finds pipelines and makes bind groups.
@@ -164,7 +164,7 @@ impl Fused {
     /// With all keys of a head in one binding.
     pub(super) fn prepare_whole(&self, gpu: &Gpu) -> Result<Prepared> {
         self.operation.expect_ranges_apart(gpu)?;
-        self.operation.prepare(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
+        self.operation.prepare(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
     fn steps(&self, gpu: &Gpu, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {

@@ -67,13 +67,13 @@ impl Merge {
         }
         let [batch, tokens, heads, _] = self.output.shape();
         let whole = Region { batch: 0..batch, tokens: 0..tokens, heads: 0..heads };
-        let plan = Plan::new(whole, Limits::from(gpu.limits()), 0, |region, _| {
+        let plan = Plan::new(whole, Limits::from(gpu.limits()), 0, &|region, _| {
             let of = |tensor, view| Operand::of(tensor, view, |all| region.of(all));
             let own = [of(Tensor::Output, &self.output)?, of(Tensor::Lse, &self.lse)?];
             let part = [of(Tensor::Part, &self.part)?, of(Tensor::PartLse, &self.part_lse)?];
             Ok(vec![attention_merge::step(own, part)])
         })?;
-        let prepared = plan.prepare(gpu, |tensor| match tensor {
+        let prepared = plan.prepare(gpu, &|tensor| match tensor {
             Tensor::Lse => self.lse.buffer(),
             Tensor::Part => self.part.buffer(),
             Tensor::PartLse => self.part_lse.buffer(),

@@ -123,7 +123,7 @@ impl Projection {
             y: whole(Tensor::Output, &self.output)?,
         };
         let steps = job.steps(self.kernel(gpu)?, limits)?;
-        let prepared = Plan::without_scratch(steps, limits).prepare(gpu, |tensor| match tensor {
+        let prepared = Plan::without_scratch(steps, limits).prepare(gpu, &|tensor| match tensor {
             Tensor::Inputs => self.x.buffer(),
             Tensor::Weight => self.weight.buffer(),
             Tensor::WeightBias => self.bias.as_ref().unwrap_or(&self.weight).buffer(),

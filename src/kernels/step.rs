@@ -68,7 +68,7 @@ impl Step {
     }
 
     /// The dispatch, over these buffers.
-    pub(crate) fn dispatch<'a>(&self, limits: Limits, buffer: impl Fn(Tensor) -> &'a wgpu::Buffer) -> Dispatch<'a> {
+    pub(crate) fn dispatch<'a>(&self, limits: Limits, buffer: &dyn Fn(Tensor) -> &'a wgpu::Buffer) -> Dispatch<'a> {
         let range = |operand: Operand| limits.range([(operand.layout, operand.element)]);
         let word = |tensor: Tensor| if tensor.is_of_words() { self.word } else { 1 };
         let place = |operand: Operand| {

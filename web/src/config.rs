@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::frequencies::Frequencies;
-use crate::options::Shared;
+use crate::handles::Shared;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 

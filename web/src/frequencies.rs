@@ -1,7 +1,8 @@
 //! Frequencies: what a scaling law comes to.
 
 use crate::error::Result;
-use crate::options::{Shared, Value};
+use crate::handles::Shared;
+use crate::options::Value;
 use phasor::config::Spec;
 use phasor::frequencies::Plain;
 use wasm_bindgen::prelude::*;

@@ -3,7 +3,8 @@
 use crate::adopt;
 use crate::device::{Device, promised, rejected};
 use crate::error::{Result, refused};
-use crate::options::{Shared, Value};
+use crate::handles::Shared;
+use crate::options::Value;
 use crate::step::Step;
 use crate::tensor::{ELEMENTS, Tensor};
 use js_sys::{Promise, Reflect};

@@ -2,16 +2,16 @@
 //! error that names the argument.
 
 use crate::error::{Result, refused};
-use crate::tensor::Tensor;
-use js_sys::{Array, Float32Array, Float64Array, Function, Int32Array, Reflect};
-use wasm_bindgen::convert::TryFromJsValue;
+use js_sys::{Array, Float32Array, Float64Array, Int32Array, Object, Reflect};
+use phasor::{Direction, Pairing};
 use wasm_bindgen::prelude::*;
 
-/// A class of this package whose objects can be handed over inside of other objects.
-pub trait Shared: TryFromJsValue {
-    /// The class's name.
-    const CLASS: &'static str;
-}
+/// The names of pairings.
+pub const PAIRINGS: [(&str, Pairing); 2] = [("half-split", Pairing::HalfSplit), ("interleaved", Pairing::Interleaved)];
+
+/// The names of directions.
+pub const DIRECTIONS: [(&str, Direction); 3] =
+    [("forward", Direction::Forward), ("inverse", Direction::Inverse), ("adjoint", Direction::Adjoint)];
 
 /// One argument, or one property of an options object.
 pub struct Value {
@@ -49,10 +49,10 @@ impl Value {
         if !self.is_given() {
             return Ok(());
         }
-        let Some(object) = self.value.dyn_ref::<js_sys::Object>() else {
+        let Some(object) = self.value.dyn_ref::<Object>() else {
             return Err(self.refuse("an object"));
         };
-        match js_sys::Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !known.contains(&&**key))
+        match Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !known.contains(&&**key))
         {
             Some(unknown) => Err(refused(&self.property(&unknown).name, "given", known.join(", "))),
             None => Ok(()),
@@ -139,21 +139,6 @@ impl Value {
         self.value.dyn_ref().map(Int32Array::to_vec).ok_or_else(|| self.refuse("an Int32Array"))
     }
 
-    /// An object of this package, which the page keeps.
-    pub fn shared<T: Shared>(&self) -> Result<T> {
-        // Converting an object takes it away from the page: a second handle to the same thing is converted instead.
-        let handle =
-            Reflect::get(&self.value, &"__share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
-        let handle = handle.and_then(|share| share.call0(&self.value).ok());
-        let shared = handle.and_then(|handle| T::try_from_js_value(handle).ok());
-        shared.ok_or_else(|| self.refuse(&format!("a {} that has not been freed", T::CLASS)))
-    }
-
-    /// A tensor on the device.
-    pub fn tensor(&self) -> Result<Tensor> {
-        self.shared()
-    }
-
     /// The value itself.
     pub fn js(&self) -> &JsValue {
         &self.value
@@ -164,7 +149,7 @@ impl Value {
         let was = match &self.value {
             value if value.is_undefined() => "left out".into(),
             value => match (value.as_f64(), value.as_string()) {
-                (Some(number), _) => format!("{number}"),
+                (Some(_), _) => value.unchecked_ref::<Object>().to_string().into(),
                 (_, Some(text)) => format!("\"{text}\""),
                 // An object's own words may be long, or fail.
                 _ if Array::is_array(value) => "an array".into(),

@@ -1,14 +1,49 @@
 //! The operations in plain f64 loops: what the kernels are checked against, and for pages without a device.
 
 use crate::error::Result;
-use crate::frequencies::Frequencies;
-use crate::options::Value;
-use crate::rope::{DIRECTIONS, PAIRINGS};
+use crate::options::{DIRECTIONS, PAIRINGS, Value};
 use js_sys::{Float64Array, Object, Reflect};
 use phasor::attention::{Attention, ContextualPe, Standing};
+use phasor::frequencies::Frequencies;
 use phasor::reference::{self, Tensor};
 use phasor::{Direction, Layout};
 use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+import type { Direction, Pairing, Shape } from "./phasor.js";
+
+/** What an object of class `Frequencies` says of itself. */
+export interface HostFrequencies { readonly inverse: Float64Array | number[]; readonly attentionFactor?: number }
+
+/** A tensor in JavaScript's memory, without gaps. */
+export interface HostTensor { values: Float64Array | Float32Array | number[]; shape: Shape }
+
+export interface ReferenceRotateOptions {
+  pairing: Pairing;
+  firstChannel?: number;
+  direction?: Direction;
+  /** The first token's position (0 if left out), or one for each row and token. */
+  positions?: number | Int32Array;
+}
+
+/** As `AttentionOptions`, of tensors in JavaScript's memory. */
+export interface ReferenceAttentionOptions {
+  q: HostTensor;
+  k: HostTensor;
+  v: HostTensor;
+  scale?: number;
+  causal?: boolean;
+  window?: number;
+  standing?: number;
+  keep?: HostTensor;
+  bias?: HostTensor;
+  cope?: { positionEmbeddings: HostTensor; query?: HostTensor; biasScale?: number };
+}
+
+/** `output` `[batch, tokens, heads, value channels]`, `lse` `[batch, tokens, heads]`, `gateSum` `[batch, tokens, heads, 2]`. */
+export interface ReferenceAttended { output: Float64Array; lse: Float64Array; gateSum: Float64Array }
+"#;
 
 /// Numbers and their shape, as a page hands them over: `{values, shape}`.
 struct Array {
@@ -47,21 +82,28 @@ fn object(fields: &[(&str, &[f64])]) -> Object {
     object
 }
 
+/// What a page's frequencies say of themselves: they may be another module's.
+fn of_page(frequencies: &JsValue) -> Result<Frequencies> {
+    let frequencies = Value::argument("frequencies", frequencies);
+    let factor = frequencies.get("attentionFactor", Value::number)?;
+    Ok(Frequencies::new(frequencies.property("inverse").doubles()?, factor.unwrap_or(1.0))?)
+}
+
 /// Cosines and sines of positions, times the attention factor: two arrays `[positions, pairs]`, in f64.
 #[wasm_bindgen(js_name = referenceTable, unchecked_return_type = "{ cos: Float64Array; sin: Float64Array }")]
 pub fn table(
-    frequencies: &Frequencies,
+    #[wasm_bindgen(unchecked_param_type = "HostFrequencies")] frequencies: &JsValue,
     #[wasm_bindgen(unchecked_param_type = "Int32Array")] positions: &JsValue,
 ) -> Result<Object> {
     let positions = Value::argument("positions", positions).integers()?;
-    let (cos, sin) = reference::rope_table(frequencies.inner(), positions);
+    let (cos, sin) = reference::rope_table(&of_page(frequencies)?, positions);
     Ok(object(&[("cos", &cos), ("sin", &sin)]))
 }
 
 /// The rotation of a tensor, in f64: as many numbers, in the same order.
 #[wasm_bindgen(js_name = referenceRotate)]
 pub fn rotate(
-    frequencies: &Frequencies,
+    #[wasm_bindgen(unchecked_param_type = "HostFrequencies")] frequencies: &JsValue,
     #[wasm_bindgen(unchecked_param_type = "HostTensor")] x: &JsValue,
     #[wasm_bindgen(unchecked_param_type = "ReferenceRotateOptions")] options: &JsValue,
 ) -> Result<Vec<f64>> {
@@ -83,7 +125,7 @@ pub fn rotate(
         return Err(positions.refuse(&format!("a number, or an Int32Array of {}", batch * tokens)));
     }
     let position = |b: usize, t: usize| listed.get(b * tokens + t).copied().unwrap_or(start.wrapping_add(t as i32));
-    reference::rope_rotate(&mut values, layout, frequencies.inner(), pairing, first, direction, position)?;
+    reference::rope_rotate(&mut values, layout, &of_page(frequencies)?, pairing, first, direction, position)?;
     Ok(values)
 }
 

@@ -4,20 +4,14 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::frequencies::Frequencies;
 use crate::gpu::Gpu;
-use crate::options::{Shared, Value};
+use crate::handles::Shared;
+use crate::options::{DIRECTIONS, PAIRINGS, Value};
 use crate::step::Step;
 use crate::tensor::Tensor;
 use js_sys::Promise;
 use phasor::frequencies::Axes;
-use phasor::{CacheRows, Direction, Pairing, Positions, Rotate};
+use phasor::{CacheRows, Positions, Rotate};
 use wasm_bindgen::prelude::*;
-
-/// The names of pairings.
-pub const PAIRINGS: [(&str, Pairing); 2] = [("half-split", Pairing::HalfSplit), ("interleaved", Pairing::Interleaved)];
-
-/// The names of directions.
-pub const DIRECTIONS: [(&str, Direction); 3] =
-    [("forward", Direction::Forward), ("inverse", Direction::Inverse), ("adjoint", Direction::Adjoint)];
 
 /// A rotary encoding on a device: frequencies, pairing, and which channels of a head turn.
 #[wasm_bindgen]

@@ -1,6 +1,6 @@
 //! Prepared work.
 
-use crate::options::Shared;
+use crate::handles::Shared;
 use crate::tensor::{Owned, Tensor};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;

@@ -2,7 +2,8 @@
 
 use crate::device::Device;
 use crate::error::{Result, refused};
-use crate::options::{Shared, Value};
+use crate::handles::Shared;
+use crate::options::Value;
 use js_sys::{Float32Array, Promise};
 use phasor::{ElementType, Layout, View};
 use std::rc::Rc;
