@@ -45,6 +45,7 @@ struct Params {
     splits: u32, // of the keys
     run: u32,    // keys to an invocation of a split, a multiple of four
     first_split: u32, // that this dispatch does
+    counts: u32, // sums of gates, as many to each split
     rotation: Rotation,
 }
 

@@ -28,16 +28,19 @@ struct Variant {
     fours: bool,
     gates: Option<GateKind>,
     gates_see_bias: bool,
+    /// A sum of gates to each invocation, not to each split.
+    counts_apart: bool,
 }
 
 impl Variant {
-    fn new(job: &Job) -> Self {
+    fn new(job: &Job, software: bool) -> Self {
         let [_, tokens, ..] = job.q.layout.shape();
         Self {
             options: job.options(),
             fours: tokens * job.group > 1,
             gates: job.gate_kind(),
             gates_see_bias: job.gates_see_bias(),
+            counts_apart: software,
         }
     }
 
@@ -69,12 +72,16 @@ impl Variant {
             Some(GateKind::Logits) | None => &[modules::DECODE_GATES_FROM_LOGITS],
         };
         let contextual = self.gates.is_some();
-        let counts = if contextual { modules::DECODE_COUNTS } else { modules::DECODE_NO_COUNTS };
+        let counts: &[Module] = match (contextual, self.counts_apart) {
+            (false, _) => &[modules::DECODE_NO_COUNTS],
+            (true, false) => &[modules::DECODE_COUNTS, modules::DECODE_COUNTS_OF_SPLITS],
+            (true, true) => &[modules::DECODE_COUNTS, modules::DECODE_COUNTS_OF_INVOCATIONS],
+        };
         let products = if self.fours { modules::DECODE_FOUR_PRODUCTS } else { modules::DECODE_ONE_PRODUCTS };
         let [keep, bias, key_range] = self.options.of_logits();
         self.shader(
             SCORES,
-            &[&[modules::DECODE_ROWS, self.rows_module(), products, keep, bias, key_range], gates, &[counts]].concat(),
+            &[&[modules::DECODE_ROWS, self.rows_module(), products, keep, bias, key_range], gates, counts].concat(),
             &[
                 ("q", true),
                 ("k", true),
@@ -139,7 +146,8 @@ impl Variant {
 /// Some of every kind.
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
     let variants = examples().flat_map(|(options, gates, _)| {
-        [false, true].map(|fours| Variant { options, fours, gates, gates_see_bias: true })
+        let kinds = [(false, false), (false, true), (true, false), (true, true)];
+        kinds.map(|(fours, counts_apart)| Variant { options, fours, gates, gates_see_bias: true, counts_apart })
     });
     // Some parts are the same for several variants.
     let mut names = std::collections::HashSet::new();
@@ -180,16 +188,18 @@ pub(crate) fn steps(
     let [_, _, kv_heads, _] = job.k.layout.shape();
     let keys = job.keys;
     let (_, words) = job.words();
-    let variant = Variant::new(job);
+    let variant = Variant::new(job, software);
     let (splits, run) = splits_and_run(keys, software);
+    let counts = if variant.counts_apart { splits * WORKGROUP as usize } else { splits };
     let contextual = job.cope.is_some();
     let mut take = |wanted: bool, channels: usize| wanted.then(|| scratch.take(region.shape(channels))).transpose();
     let fours_of_keys = keys.next_multiple_of(4).max(4);
     let split = Split {
         logits: take(true, fours_of_keys)?,
-        gates: take(contextual, 4 * splits + fours_of_keys)?,
+        gates: take(contextual, 4 * counts + fours_of_keys)?,
         partials: take(true, 4 * splits * (words + 1))?,
         splits,
+        counts,
         run,
         first: 0,
     };

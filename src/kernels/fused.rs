@@ -32,7 +32,8 @@ struct Numbers {
     splits: u32,
     run: u32,
     first_split: u32,
-    _pad: [u32; 3],
+    counts: u32,
+    _pad: [u32; 2],
 }
 
 /// Attention of a region of queries, told without buffers.
@@ -101,11 +102,13 @@ pub(crate) enum GateSource {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Split {
     pub logits: Option<Operand>,
-    /// Each split's sum of gates, and the gates.
+    /// Sums of gates, and the gates.
     pub gates: Option<Operand>,
     pub partials: Option<Operand>,
     /// Splits of the keys.
     pub splits: usize,
+    /// Sums of gates, as many to each split.
+    pub counts: usize,
     /// Keys to an invocation.
     pub run: usize,
     /// The first split of a dispatch.
@@ -608,7 +611,8 @@ impl Job {
             splits: split.splits as u32,
             run: split.run as u32,
             first_split: split.first as u32,
-            _pad: [0; 3],
+            counts: split.counts as u32,
+            _pad: [0; 2],
         };
         let lane = self.options().elements.lane();
         let rotation =

@@ -48,6 +48,8 @@ shared! {
     COUNT = "count";
     DECODE_CONTEXTUAL = "decode_contextual";
     DECODE_COUNTS = "decode_counts";
+    DECODE_COUNTS_OF_INVOCATIONS = "decode_counts_of_invocations";
+    DECODE_COUNTS_OF_SPLITS = "decode_counts_of_splits";
     DECODE_FOUR = "decode_four";
     DECODE_FOUR_PRODUCTS = "decode_four_products";
     DECODE_GATES_APART = "decode_gates_apart";
