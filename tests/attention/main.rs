@@ -13,3 +13,4 @@ mod projection;
 #[path = "../cope/request.rs"]
 mod request;
 mod rotated;
+mod subgroups;
