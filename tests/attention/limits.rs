@@ -116,7 +116,7 @@ fn keys_that_no_binding_holds_are_taken_in_windows() {
         let out = small.zeros(ElementType::F32, request.q.layout.shape()).unwrap();
         let prepared = Fused::new(&attention, &out).prepare(&small).unwrap();
         // Five splits in as many windows, scored and summed, and merged.
-        assert!(prepared.dispatches() >= 2 * 5 + 1, "{what}: {}", prepared.dispatches());
+        assert!(prepared.dispatches() > 2 * 5, "{what}: {}", prepared.dispatches());
         small.submit(|pass| prepared.record(pass)).unwrap();
         let tolerance = 2.0 * TOLERANCE + gate_error(keys);
         assert_near(what, &wide(&small.read_blocking(&out).unwrap()), &expected.out, tolerance);

@@ -14,3 +14,4 @@ mod projection;
 #[path = "../cope/request.rs"]
 mod request;
 mod rotated;
+mod subgroups;

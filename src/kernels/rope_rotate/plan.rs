@@ -373,7 +373,9 @@ impl Planner {
         for (binding, tensors) in all {
             let present = || tensors.iter().filter_map(|&tensor| Some((tensor, self.bound(job, tensor)?)));
             // What is bound is named, and cut, by the tensor that takes most of it.
-            let Some((largest, _)) = present().max_by_key(|(_, layout)| layout.span().len()) else { continue };
+            let Some((largest, _)) = present().min_by_key(|(_, layout)| std::cmp::Reverse(layout.span().len())) else {
+                continue;
+            };
             let range = self.limits.range(present().map(|(tensor, layout)| (layout, job.elements.of(tensor))));
             for (tensor, layout) in present() {
                 places[tensor as usize] =
