@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(Exponent::fit([(1, 1.0), (2, 2.0)].into_iter()), None);
     }
 
-    /// A device whose bindings hold the keys of one length and not the queries, and that starts few groups at once.
+    /// Devices whose bindings hold neither the queries nor a head's keys, or that start few groups at once.
     #[test]
     fn where_a_limit_cuts_in_work_is_split_and_the_curve_goes_on() -> Result<()> {
         let adapter = pollster::block_on(phasor::gpu::best_adapter())?;
@@ -307,27 +307,24 @@ mod tests {
         let roomy = dispatches(&curves(&device(|_| {}))?);
         // 256 keys of 32 channels are 32 KiB, and as many queries of 4 heads 128 KiB.
         let cut: [fn(&mut wgpu::Limits); 2] = [
-            |limits| limits.max_storage_buffer_binding_size = 32 << 10,
+            |limits| limits.max_storage_buffer_binding_size = 16 << 10,
             |limits| limits.max_compute_workgroups_per_dimension = 2,
         ];
         for cut in cut {
             let got = curves(&device(cut))?;
             assert!(got.curves.iter().all(|curve| curve.stopped.is_none() && curve.points.len() == 4), "{got:?}");
-            for (subject, (split, whole)) in got.curves.iter().zip(dispatches(&got).into_iter().zip(&roomy)) {
-                // A decode step's one query fits as long as its keys do.
-                let name = (subject.subject, subject.name);
-                assert!(name.0 == "decode" || split.last() > whole.last(), "{name:?}: {split:?} of {whole:?}");
+            for (curve, (split, whole)) in got.curves.iter().zip(dispatches(&got).into_iter().zip(&roomy)) {
+                // A decode step starts few groups, however long its cache.
+                let may_be_whole = curve.subject == "decode";
+                assert!(may_be_whole || split.last() > whole.last(), "{}: {split:?} of {whole:?}", curve.name);
             }
         }
-        // Keys that no binding holds end a curve with the limit's name and number.
-        let got = curves(&device(|limits| limits.max_storage_buffer_binding_size = 16 << 10))?;
-        for curve in &got.curves[1..] {
-            let stop = curve.stopped.as_ref().expect("32 KiB do not fit");
-            assert_eq!((stop.tokens, curve.points.len()), (256, 3), "{curve:?}");
-            assert!(
-                stop.reason.contains("max_storage_buffer_binding_size") && stop.reason.contains("16384"),
-                "{curve:?}"
-            );
+        // What no buffer holds ends a curve with the limit's name and number.
+        let got = curves(&device(|limits| limits.max_buffer_size = 64 << 10))?;
+        for curve in &got.curves[..3] {
+            let stop = curve.stopped.as_ref().expect("queries of 128 KiB do not fit");
+            assert_eq!(stop.tokens, 32 << curve.points.len(), "{curve:?}");
+            assert!(stop.reason.contains("max_buffer_size") && stop.reason.contains("65536"), "{curve:?}");
         }
         Ok(())
     }

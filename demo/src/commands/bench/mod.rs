@@ -144,8 +144,6 @@ impl Bench {
     }
 
     fn results(&self, wanted: Option<&str>) -> Result<Results, Failure> {
-        // In processes of their own, while this one holds no device yet.
-        let first_results = if self.wants(What::First) { first::measure(wanted)? } else { Vec::new() };
         let gpu = adapter::open(wanted)?;
         let bar = Bar::new();
         let measure = |subject| match subject {
@@ -158,6 +156,9 @@ impl Bench {
             Some(What::Curve) => vec![block_on(bench::curves(&gpu, self.curve(), &mut |step| bar.step(step)))?],
             _ => Vec::new(),
         };
+        drop(bar);
+        // In processes of their own, and last: impossible sizes are refused before.
+        let first_results = if self.wants(What::First) { first::measure(wanted)? } else { Vec::new() };
         Ok(Results {
             version: env!("CARGO_PKG_VERSION"),
             commit: option_env!("PHASOR_COMMIT"),

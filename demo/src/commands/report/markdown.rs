@@ -67,7 +67,7 @@ fn devices(columns: &[Column]) -> String {
 fn ratios(columns: &[Column], of: &Subject) -> String {
     let (names, baseline) = operations(columns, of);
     let mut rows: Vec<_> = names.iter().map(|name| row(name, columns, |column| ratio(column, of, name))).collect();
-    let product = |column: &Column| Some(column.operation(of, "matrix product")?.gigaflops?);
+    let product = |column: &Column| column.operation(of, "matrix product")?.gigaflops;
     for name in ["fused, plain", "fused, CoPE"] {
         let share = |column: &Column| Some(column.operation(of, name)?.gigaflops? / product(column)?);
         if columns.iter().any(|column| share(column).is_some()) {
