@@ -1,7 +1,6 @@
 //! Attention in one go, without the logits in memory.
 
 use super::operation::{Operation, of};
-use super::parts::is_binding_limit;
 use super::{Attention, AttentionShape, Gates};
 use crate::Result;
 use crate::gpu::{Gpu, Prepared, View};
@@ -51,9 +50,8 @@ impl Schedule {
 /// What is no finite number does no harm where no query sees it (in a cache's padding, say). Where one does, a key whose
 /// logit is no number is not seen, and such a channel of a value counts as 0.
 ///
-/// Keys of a head that no binding of the device holds are attended to in parts, one after the other, and merged; that takes
-/// memory for another output in f32, or two. Not so with [`Attention::key_ranges`], which the device alone knows: there such
-/// keys are refused, and [`Merge`](super::Merge) puts together what the caller cuts.
+/// Keys of a head that no binding of the device holds are read in windows, by [`Schedule::Split`], which alone can: it is
+/// taken where no other one is asked for.
 ///
 /// ```no_run
 /// use phasor::attention::{Attention, ContextualPe, Fused};
@@ -81,8 +79,8 @@ impl Schedule {
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Fused {
-    pub(super) operation: Operation,
-    pub(super) schedule: Option<Schedule>,
+    operation: Operation,
+    schedule: Option<Schedule>,
 }
 
 impl Fused {
@@ -126,13 +124,6 @@ impl Fused {
     /// # Errors
     /// As [`Fused::prepare`], but for buffers.
     pub fn scratch_elements(&self, gpu: &Gpu) -> Result<usize> {
-        match self.scratch_of_whole(gpu) {
-            Err(error) if is_binding_limit(&error) => self.key_parts(gpu)?.map(|(_, elements)| elements).ok_or(error),
-            elements => elements,
-        }
-    }
-
-    pub(super) fn scratch_of_whole(&self, gpu: &Gpu) -> Result<usize> {
         self.operation.scratch_elements(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
@@ -142,8 +133,8 @@ impl Fused {
     /// [`Error::Setting`] for a scale that is not finite, [`Error::Tensor`] for shapes and element types that do not go
     /// together, or too many keys; [`Error::Overlap`] where
     /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
-    /// token fits into the device's limits, nor, with key ranges, the keys of one head; [`Error::OutOfMemory`] if there is no room
-    /// for scratch memory.
+    /// token fits into the device's limits, or, by another schedule than [`Schedule::Split`], the keys of one head;
+    /// [`Error::OutOfMemory`] if there is no room for scratch memory.
     ///
     /// [`Error::Setting`]: crate::Error::Setting
     /// [`Error::Tensor`]: crate::Error::Tensor
@@ -152,17 +143,6 @@ impl Fused {
     /// [`Error::Limit`]: crate::Error::Limit
     /// [`Error::OutOfMemory`]: crate::Error::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
-        match self.prepare_whole(gpu) {
-            Err(error) if is_binding_limit(&error) => {
-                let (parts, scratch) = self.key_parts(gpu)?.ok_or(error)?;
-                self.prepare_parts(gpu, &parts, scratch)
-            }
-            prepared => prepared,
-        }
-    }
-
-    /// With all keys of a head in one binding.
-    pub(super) fn prepare_whole(&self, gpu: &Gpu) -> Result<Prepared> {
         self.operation.expect_ranges_apart(gpu)?;
         self.operation.prepare(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }

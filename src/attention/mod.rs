@@ -14,8 +14,6 @@ mod module;
 #[cfg(feature = "gpu")]
 mod operation;
 #[cfg(feature = "gpu")]
-mod parts;
-#[cfg(feature = "gpu")]
 mod projection;
 mod rotation;
 mod self_attention;

@@ -50,7 +50,7 @@ impl View {
     }
 
     /// Some of this tensor's elements.
-    pub(crate) fn part(&self, layout: Layout) -> Self {
+    fn part(&self, layout: Layout) -> Self {
         Self::of(self.buffer(), self.element(), layout)
     }
 

@@ -155,10 +155,18 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
     parts.filter(move |shader| names.insert(shader.name.clone()))
 }
 
+/// How many keys of a split an invocation takes at most: fewer where no binding holds the keys of all.
+fn longest_run(job: &Job, limits: Limits, software: bool) -> Result<usize> {
+    let mut run = if software { RUN_ON_CPU } else { RUN_ON_GPU };
+    while run > 4 && !job.window(0..job.keys.min(run * WORKGROUP as usize))?.keys_fit(limits) {
+        run /= 2;
+    }
+    Ok(run)
+}
+
 /// How many splits the keys make, and how many keys of a split an invocation takes: fours of keys, no more than needed.
-fn splits_and_run(keys: usize, software: bool) -> (usize, usize) {
+fn splits_and_run(keys: usize, most: usize) -> (usize, usize) {
     let workgroup = WORKGROUP as usize;
-    let most = if software { RUN_ON_CPU } else { RUN_ON_GPU };
     let run = keys.div_ceil(workgroup).next_multiple_of(4).clamp(4, most);
     (keys.div_ceil(workgroup * run).max(1), run)
 }
@@ -189,7 +197,7 @@ pub(crate) fn steps(
     let keys = job.keys;
     let (_, words) = job.words();
     let variant = Variant::new(job, software);
-    let (splits, run) = splits_and_run(keys, software);
+    let (splits, run) = splits_and_run(keys, longest_run(job, limits, software)?);
     let counts = if variant.counts_apart { splits * WORKGROUP as usize } else { splits };
     let contextual = job.cope.is_some();
     let mut take = |wanted: bool, channels: usize| wanted.then(|| scratch.take(region.shape(channels))).transpose();
@@ -224,15 +232,15 @@ mod tests {
 
     #[test]
     fn splits_hold_all_keys_and_none_is_empty() {
-        for software in [false, true] {
+        for most in [RUN_ON_GPU, RUN_ON_CPU] {
             for keys in [1, 63, 64, 65, 256, 257, 1024, 1025, 2300, 32_768, 1 << 20] {
-                let (splits, run) = splits_and_run(keys, software);
+                let (splits, run) = splits_and_run(keys, most);
                 let split = run * WORKGROUP as usize;
                 assert!(splits * split >= keys && (splits - 1) * split < keys, "{keys}: {splits} of {split}");
                 assert!(run.is_multiple_of(4));
             }
-            assert_eq!(splits_and_run(0, software), (1, 4));
+            assert_eq!(splits_and_run(0, most), (1, 4));
         }
-        assert_eq!(splits_and_run(32_768, true), (32, 16));
+        assert_eq!(splits_and_run(32_768, RUN_ON_CPU), (32, 16));
     }
 }

@@ -22,7 +22,7 @@ use crate::{Direction, Error, Result};
 /// * **Words of four channels** are loaded and stored where all tensors lie in them, offset, strides and the channels that
 ///   turn; else single channels, which any layout allows.
 /// * **Heads to an invocation**, which share its angles: all of a token's on a device that is a CPU, where one at a time
-///   takes half as long again. On a GPU as many as leave it some hundred thousand invocations, from one to eight: one for a
+///   takes longer. On a GPU as many as leave it some hundred thousand invocations, from one to eight: one for a
 ///   decode step, which is bound by its dispatch. That is an estimate until GPUs are measured.
 /// * **Batch and tokens** are one axis wherever memory and positions allow: to tell them apart costs a division.
 #[derive(Debug, Clone)]

@@ -9,9 +9,9 @@ mod hidden;
 mod limits;
 mod merge;
 mod module;
-mod parts;
 mod projection;
 #[path = "../cope/request.rs"]
 mod request;
 mod rotated;
 mod subgroups;
+mod windows;
