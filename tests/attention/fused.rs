@@ -308,6 +308,24 @@ fn any_layout_and_a_callers_scratch() {
     }
 }
 
+/// What gates are made of lies where it lies, and not as keys do.
+#[test]
+fn gates_of_any_layout() {
+    let mut random = Random::new(16);
+    let mut request = Request::random(&mut random, [2, 3, 9], [4, 2, 8]);
+    request.v.layout = Layout::heads_first([2, 9, 2, 8]).unwrap();
+    let mut gate_keys = Both::random(&mut random, [2, 9, 2, 8], 1.0);
+    gate_keys.layout = Layout::heads_first([2, 9, 2, 8]).unwrap();
+    for gates in [Source::Values, Source::Keys(gate_keys)] {
+        let cope = Cope { gates, ..Cope::new(Both::random(&mut random, [1, 8, 1, 5], 1.0)) };
+        let request = Request { cope: Some(cope), ..request.clone() };
+        let expected = request.reference();
+        for schedule in SCHEDULES {
+            assert_same(&format!("{schedule:?}"), &request.fused(schedule), &expected, TOLERANCE, 9);
+        }
+    }
+}
+
 /// Limits so small that work is cut along rows of the batch, heads, and tokens.
 #[test]
 fn small_limits_change_nothing() {
