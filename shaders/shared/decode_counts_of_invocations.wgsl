@@ -1,4 +1,4 @@
-// One sum of gates to an invocation: drivers that run on CPU cores take a kernel without barriers far more easily.
+// One sum of gates to an invocation, for few splits: a kernel without barriers is dear on no device.
 fn store_counts(task: Task, lane: u32) {
     for (var r = 0u; r < ROWS; r++) {
         let row = row_of(task, r);

@@ -1,4 +1,4 @@
-// One sum of gates to a split.
+// One sum of gates to a split, for many of them.
 var<workgroup> sh_whole: array<vec4<u32>, WG_SIZE>;
 var<workgroup> sh_fraction: array<vec4<f32>, WG_SIZE>;
 

@@ -20,6 +20,10 @@ const MERGE: Module = modules::module!("attention_decode_merge");
 const RUN_ON_CPU: usize = 16;
 const RUN_ON_GPU: usize = 4;
 
+/// Up to so many splits each of their invocations stores its sum of gates, which takes no barrier; every split reads the
+/// sums of those to its right, so that for more of them a sum to a split is less.
+const FEW_SPLITS: usize = 32;
+
 /// What makes one variant differ from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Variant {
@@ -28,19 +32,19 @@ struct Variant {
     fours: bool,
     gates: Option<GateKind>,
     gates_see_bias: bool,
-    /// A sum of gates to each invocation, not to each split.
-    counts_apart: bool,
+    /// Few splits: a sum of gates to each invocation, not to each split.
+    few_splits: bool,
 }
 
 impl Variant {
-    fn new(job: &Job, software: bool) -> Self {
+    fn new(job: &Job, few_splits: bool) -> Self {
         let [_, tokens, ..] = job.q.layout.shape();
         Self {
             options: job.options(),
             fours: tokens * job.group > 1,
             gates: job.gate_kind(),
             gates_see_bias: job.gates_see_bias(),
-            counts_apart: software,
+            few_splits,
         }
     }
 
@@ -72,7 +76,7 @@ impl Variant {
             Some(GateKind::Logits) | None => &[modules::DECODE_GATES_FROM_LOGITS],
         };
         let contextual = self.gates.is_some();
-        let counts: &[Module] = match (contextual, self.counts_apart) {
+        let counts: &[Module] = match (contextual, self.few_splits) {
             (false, _) => &[modules::DECODE_NO_COUNTS],
             (true, false) => &[modules::DECODE_COUNTS, modules::DECODE_COUNTS_OF_SPLITS],
             (true, true) => &[modules::DECODE_COUNTS, modules::DECODE_COUNTS_OF_INVOCATIONS],
@@ -147,7 +151,7 @@ impl Variant {
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
     let variants = examples().flat_map(|(options, gates, _)| {
         let kinds = [(false, false), (false, true), (true, false), (true, true)];
-        kinds.map(|(fours, counts_apart)| Variant { options, fours, gates, gates_see_bias: true, counts_apart })
+        kinds.map(|(fours, few_splits)| Variant { options, fours, gates, gates_see_bias: true, few_splits })
     });
     // Some parts are the same for several variants.
     let mut names = std::collections::HashSet::new();
@@ -196,9 +200,9 @@ pub(crate) fn steps(
     let [_, _, kv_heads, _] = job.k.layout.shape();
     let keys = job.keys;
     let (_, words) = job.words();
-    let variant = Variant::new(job, software);
     let (splits, run) = splits_and_run(keys, longest_run(job, limits, software)?);
-    let counts = if variant.counts_apart { splits * WORKGROUP as usize } else { splits };
+    let variant = Variant::new(job, splits <= FEW_SPLITS);
+    let counts = if variant.few_splits { splits * WORKGROUP as usize } else { splits };
     let contextual = job.cope.is_some();
     let mut take = |wanted: bool, channels: usize| wanted.then(|| scratch.take(region.shape(channels))).transpose();
     let fours_of_keys = keys.next_multiple_of(4).max(4);

@@ -124,6 +124,22 @@ fn few_queries_over_many_keys() {
     }
 }
 
+/// So many splits that a sum of gates is kept for each of them, and not for each of its invocations.
+#[test]
+fn one_query_over_very_many_keys() {
+    let mut random = Random::new(17);
+    let keys = 33_100;
+    let plain = Request { causal: true, ..Request::random(&mut random, [1, 1, keys], [2, 1, 4]) };
+    // Positions that few of the splits reach, and such that all of them walk along.
+    for positions in [64, 20_000] {
+        let cope = Cope::new(Both::random(&mut random, [1, 4, 1, positions], 0.01));
+        let request = Request { cope: Some(cope), ..plain.clone() };
+        // A position that is off lies between neighbours that differ by up to 4 * 2 * 0.01.
+        let tolerance = TOLERANCE + 0.08 * gate_error(keys);
+        assert_same("split", &request.fused(Schedule::Split), &request.reference(), tolerance, keys);
+    }
+}
+
 /// A prepared step is recorded again for each token: only its buffers change.
 #[test]
 fn a_step_is_recorded_again_for_the_next_token() {
