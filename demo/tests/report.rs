@@ -95,9 +95,27 @@ fn a_device_s_results_at_two_commits_are_told_apart() {
     write(&scratch, "new.json", &results("Alpha", "def456", 1.1));
     let text = well(scratch.path(), &["report", "old.json", "new.json"]);
     assert!(text.contains("| operation | Alpha abc123 | Alpha def456 |"), "{text}");
-    // The same commit twice: the date is left, and if that is the same too, so be it.
-    let text = well(scratch.path(), &["report", "old.json", "old.json"]);
-    assert!(text.contains("Alpha abc123 2026-12-24T18:00:00Z"), "{text}");
+    // At one commit it is one column, and the later file's counts.
+    write(&scratch, "again.json", &results("Alpha", "abc123", 1.25));
+    let text = well(scratch.path(), &["report", "old.json", "again.json"]);
+    assert_eq!(text, well(scratch.path(), &["report", "again.json"]));
+}
+
+/// Neither an input is written over, nor one picture where the other one cannot be drawn.
+#[test]
+fn a_report_writes_all_or_nothing() {
+    let scratch = Scratch::new();
+    let all = results("Alpha", "abc123", 1.5);
+    write(&scratch, "a.json", &all);
+    refused(scratch.path(), &["report", "a.json", "--ratios", "a.json"], 1, &["a.json", "another file"]);
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(scratch.at("a.json")).unwrap()).unwrap();
+    assert_eq!(kept, all);
+    let mut without = all;
+    without["curves"] = json!([]);
+    write(&scratch, "b.json", &without);
+    let both = ["report", "b.json", "--ratios", "r.svg", "--curves", "c.svg"];
+    refused(scratch.path(), &both, 1, &["c.svg", "bench curve --json"]);
+    assert!(!scratch.at("r.svg").exists());
 }
 
 /// Every operation, ratio and power is in the picture, as text or as a place.

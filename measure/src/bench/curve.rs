@@ -155,7 +155,7 @@ fn both(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Operation>> {
 ///
 /// # Errors
 /// [`Error::Setting`] for impossible sizes, and what goes wrong on the device. What the device has no room for ends a
-/// curve and is no error.
+/// curve that has begun and is no error.
 pub async fn curves(gpu: &Gpu, sizes: CurveSizes, progress: Progress<'_>) -> Result<Curves> {
     sizes.check()?;
     let (mut curves, mut clock) = (Vec::new(), "wall");
@@ -186,7 +186,7 @@ async fn lines(gpu: &Gpu, sizes: &CurveSizes, make: Make, progress: Progress<'_>
             break;
         }
         let operations = match make(gpu, sizes, tokens) {
-            Err(error @ (Error::Limit { .. } | Error::OutOfMemory { .. })) => {
+            Err(error @ (Error::Limit { .. } | Error::OutOfMemory { .. })) if !lines.lengths.is_empty() => {
                 lines.stopped = Some(Stop { tokens, reason: error.to_string() });
                 break;
             }
@@ -326,6 +326,9 @@ mod tests {
             assert_eq!(stop.tokens, 32 << curve.points.len(), "{curve:?}");
             assert!(stop.reason.contains("max_buffer_size") && stop.reason.contains("65536"), "{curve:?}");
         }
+        // A curve that cannot begin is not left out without a word.
+        let refused = curves(&device(|limits| limits.max_buffer_size = 8 << 10));
+        assert!(matches!(&refused, Err(Error::Limit { limit, .. }) if limit == "max_buffer_size"), "{refused:?}");
         Ok(())
     }
 

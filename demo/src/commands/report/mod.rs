@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Prints a table for each measurement, with a row for each operation and a column for each device: how many times as long
 /// it takes as what bounds it on that device, and at which rate. Tables of the first result and of curves follow, where the
-/// files hold any. Of measurements of the same tensors in one file the last one counts.
+/// files hold any. What one device gave at one commit is one column, from however many files; of measurements of the same
+/// tensors the last one counts.
 ///
 /// Pictures are SVG, for light pages and dark ones.
 #[derive(Debug, Args)]
@@ -42,20 +43,28 @@ pub struct Report {
 impl Report {
     pub fn run(&self) -> Result<Outcome, Failure> {
         let columns = results::read(&self.files)?;
-        if let Some(path) = &self.ratios {
-            draw(path, ratios::picture(&columns), "no measurement", "`phasor bench --json`")?;
-        }
-        if let Some(path) = &self.curves {
-            draw(path, curves::picture(&columns), "no curve of two lengths", "`phasor bench curve --json`")?;
+        let ratios = self.picture(self.ratios.as_deref(), || ratios::picture(&columns), "phasor bench --json");
+        let curves = self.picture(self.curves.as_deref(), || curves::picture(&columns), "phasor bench curve --json");
+        // All are there before any is written.
+        for (path, svg) in [ratios?, curves?].into_iter().flatten() {
+            std::fs::write(path, svg).map_err(|e| Failure::file(path, e))?;
         }
         Ok(Outcome::text(markdown::all(&columns)))
     }
-}
 
-/// Writes a picture, if there is something to draw.
-fn draw(path: &Path, svg: Result<Option<String>, Failure>, nothing: &str, source: &str) -> Result<(), Failure> {
-    let svg = svg?.ok_or_else(|| {
-        Failure::new(format!("{}: the files hold {nothing}", path.display())).next(format!("{source} prints some"))
-    })?;
-    std::fs::write(path, svg).map_err(|e| Failure::file(path, e))
+    /// A picture and where it goes, if it is asked for.
+    fn picture<'a>(
+        &self,
+        path: Option<&'a Path>,
+        draw: impl FnOnce() -> Result<Option<String>, Failure>,
+        source: &str,
+    ) -> Result<Option<(&'a Path, String)>, Failure> {
+        let Some(path) = path else { return Ok(None) };
+        self.files.iter().try_for_each(|file| Failure::if_same(path, file))?;
+        let nothing = || {
+            let nothing = format!("{}: the files hold nothing to draw there", path.display());
+            Failure::new(nothing).next(format!("`{source}` prints some; a curve needs two lengths"))
+        };
+        Ok(Some((path, draw()?.ok_or_else(nothing)?)))
+    }
 }

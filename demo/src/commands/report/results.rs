@@ -121,6 +121,19 @@ impl Measurement {
 }
 
 impl Column {
+    /// Takes on what another file has; of what both have, the later file's counts.
+    fn add(&mut self, more: Self) {
+        let Self { measurements, curves, first_results, date, .. } = more;
+        self.date = date;
+        self.measurements.extend(measurements);
+        self.curves.retain(|old| !curves.iter().any(|new| (&new.subject, &new.name) == (&old.subject, &old.name)));
+        self.curves.extend(curves);
+        self.first_results.retain(|old| {
+            !first_results.iter().any(|new| (&new.work, &new.shader_cache) == (&old.work, &old.shader_cache))
+        });
+        self.first_results.extend(first_results);
+    }
+
     /// The last measurement of this subject that has this operation.
     pub fn operation(&self, subject: &Subject, name: &str) -> Option<&Operation> {
         let of_subject = self.measurements.iter().filter(|measured| measured.subject().as_ref() == Some(subject));
@@ -128,11 +141,17 @@ impl Column {
     }
 }
 
-/// All devices of all files, in their order.
+/// All devices of all files, in their order: what one device gave at one commit is a column, in however many files it lies.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Column>, Failure> {
-    let mut columns = Vec::new();
+    let mut columns: Vec<Column> = Vec::new();
     for path in paths {
-        columns.extend(of_file(path)?);
+        for more in of_file(path)? {
+            let known = columns.iter_mut().find(|known| known.device == more.device && known.commit == more.commit);
+            match known {
+                Some(known) => known.add(more),
+                None => columns.push(more),
+            }
+        }
     }
     tell_apart(&mut columns);
     Ok(columns)
