@@ -43,6 +43,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     if (lane == 0u) {
         store_lse(batch, token, head, select(MASKED, (largest + log2(max(sum, 1.0))) * LN_2, some));
-        merge_counts(batch, token, head);
     }
+    merge_counts(batch, token, head, lane);
 }

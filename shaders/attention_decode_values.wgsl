@@ -11,6 +11,9 @@ override WG_SIZE: u32 = 64u;
 @group(0) @binding(18) var<storage, read_write> partials: array<vec4<f32>>; // (B, T, H, splits, {words, numbers})
 
 var<workgroup> sh_numbers: array<f32, WG_SIZE>;
+// Of each block.
+var<workgroup> sh_largest: array<f32, WG_SIZE / BLOCK>;
+var<workgroup> sh_sums: array<f32, WG_SIZE / BLOCK>;
 var<workgroup> sh_words: array<vec4<f32>, WG_SIZE>;
 
 @compute @workgroup_size(WG_SIZE)
@@ -71,31 +74,43 @@ fn weigh_run(task: Task, row: Row, lane: u32) -> vec4<f32> {
     return vec4(largest, sum_of_all(lane, sum), 0.0, 0.0);
 }
 
+// A number of all invocations is made of blocks of eight, and of eight blocks: as fast as halving, with a third of the
+// barriers, which are dear on devices that are CPUs.
+const BLOCK = 8u;
+
 fn largest_of_all(lane: u32, own: f32) -> f32 {
     sh_numbers[lane] = own;
     workgroupBarrier();
-    for (var half = WG_SIZE / 2u; half > 0u; half /= 2u) {
-        if (lane < half) {
-            sh_numbers[lane] = max(sh_numbers[lane], sh_numbers[lane + half]);
+    if (lane < WG_SIZE / BLOCK) {
+        var largest = sh_numbers[BLOCK * lane];
+        for (var i = 1u; i < BLOCK; i++) {
+            largest = max(largest, sh_numbers[BLOCK * lane + i]);
         }
-        workgroupBarrier();
+        sh_largest[lane] = largest;
     }
-    let largest = sh_numbers[0];
     workgroupBarrier();
+    var largest = sh_largest[0];
+    for (var i = 1u; i < WG_SIZE / BLOCK; i++) {
+        largest = max(largest, sh_largest[i]);
+    }
     return largest;
 }
 
 fn sum_of_all(lane: u32, own: f32) -> f32 {
     sh_numbers[lane] = own;
     workgroupBarrier();
-    for (var half = WG_SIZE / 2u; half > 0u; half /= 2u) {
-        if (lane < half) {
-            sh_numbers[lane] += sh_numbers[lane + half];
+    if (lane < WG_SIZE / BLOCK) {
+        var sum = sh_numbers[BLOCK * lane];
+        for (var i = 1u; i < BLOCK; i++) {
+            sum += sh_numbers[BLOCK * lane + i];
         }
-        workgroupBarrier();
+        sh_sums[lane] = sum;
     }
-    let sum = sh_numbers[0];
     workgroupBarrier();
+    var sum = sh_sums[0];
+    for (var i = 1u; i < WG_SIZE / BLOCK; i++) {
+        sum += sh_sums[i];
+    }
     return sum;
 }
 

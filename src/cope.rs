@@ -93,20 +93,28 @@ impl ContextualBias {
             Some(scratch) => self.check_scratch(&plan, scratch).map(|()| scratch.clone())?,
             None => plan.allocate(gpu)?,
         };
-        plan.prepare(gpu, |tensor| match tensor {
+        let prepared = plan.prepare(gpu, &|tensor| match tensor {
             Tensor::ContextualQuery => self.query.buffer(),
             Tensor::PositionEmbeddings => self.position_embeddings.buffer(),
             Tensor::Logits => self.logits.buffer(),
             Tensor::Output => self.output.buffer(),
             _ => scratch.buffer(),
-        })
+        });
+        let named = [
+            ("query", &self.query),
+            ("logits", &self.logits),
+            ("position_embeddings", &self.position_embeddings),
+            ("output", &self.output),
+            ("scratch", &scratch),
+        ];
+        prepared.map_err(|error| gpu.blame(error, named))
     }
 
     fn plan(&self, gpu: &Gpu, first: usize) -> Result<Plan> {
         let positions = self.check_shapes()?;
         let [batch, tokens, heads, keys] = self.logits.shape();
         let whole = Region { batch: 0..batch, tokens: 0..tokens, heads: 0..heads };
-        Plan::new(whole, Limits::from(gpu.limits()), first, |region, scratch| {
+        Plan::new(whole, Limits::from(gpu.limits()), first, &|region, scratch| {
             let logits = Operand::of(Tensor::Logits, &self.logits, |all| region.of(all))?;
             let query = Operand::of(Tensor::ContextualQuery, &self.query, |all| region.of(all))?;
             let output = Operand::of(Tensor::Output, &self.output, |all| region.of(all))?;

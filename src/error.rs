@@ -1,5 +1,6 @@
 //! The one error type: which argument, what it was, what it may be.
 
+use crate::shown::Shown;
 use std::fmt;
 
 /// Everything that can go wrong, each with enough to mend the call.
@@ -79,9 +80,10 @@ pub enum Error {
         /// Its size in bytes.
         bytes: u64,
     },
-    /// wgpu refused something that phasor's own checks had passed.
+    /// wgpu refused something that phasor's own checks had passed: most often a buffer that was destroyed, or that another
+    /// device made.
     Device {
-        /// What phasor was doing.
+        /// The argument's name in the call, if one is to blame, else what phasor was doing.
         argument: String,
         /// What wgpu said.
         reason: String,
@@ -93,8 +95,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// An impossible setting: its field, the value, and what it may be.
-    pub(crate) fn setting(field: impl Into<String>, was: impl fmt::Display, may_be: impl Into<String>) -> Self {
-        Self::Setting { field: field.into(), was: was.to_string(), may_be: may_be.into() }
+    pub(crate) fn setting(field: impl Into<String>, was: impl Shown, may_be: impl Into<String>) -> Self {
+        Self::Setting { field: field.into(), was: was.shown(), may_be: may_be.into() }
     }
 }
 

@@ -210,7 +210,7 @@ impl Layout {
             axes.sort_unstable_by_key(|&(stride, _)| std::cmp::Reverse(stride));
             axes
         };
-        axes_meet(&sorted(self), &sorted(other), other.offset as i128 - self.offset as i128)
+        axes_meet(&sorted(self), &sorted(other), other.offset as Signed - self.offset as Signed)
     }
 
     /// Whether each head's channels lie in words of four, whole ones and aligned.
@@ -279,12 +279,18 @@ impl Layout {
     }
 }
 
+/// Differences of places, and sums of a few.
+#[cfg(target_pointer_width = "64")]
+type Signed = i128;
+#[cfg(not(target_pointer_width = "64"))]
+type Signed = i64;
+
 /// Whether two sets of places `sum of i*stride` meet when the second one is moved by `shift`.
 ///
 /// Axes come with the largest stride first. Where both sets step by the same outer stride, only few of its multiples
 /// bring the inner sets near each other, and those are looked at one by one.
-fn axes_meet(a: &[(usize, usize)], b: &[(usize, usize)], shift: i128) -> bool {
-    let reach = |axes: &[(usize, usize)]| axes.iter().map(|&(s, n)| s as i128 * (n as i128 - 1)).sum::<i128>();
+fn axes_meet(a: &[(usize, usize)], b: &[(usize, usize)], shift: Signed) -> bool {
+    let reach = |axes: &[(usize, usize)]| axes.iter().map(|&(s, n)| s as Signed * (n as Signed - 1)).sum::<Signed>();
     if shift > reach(a) || -shift > reach(b) {
         return false;
     }
@@ -292,22 +298,22 @@ fn axes_meet(a: &[(usize, usize)], b: &[(usize, usize)], shift: i128) -> bool {
         // One of the sets is a single place within the other's reach.
         return a.first().or(b.first()).is_none_or(|&(stride, _)| {
             let rest = if a.is_empty() { &b[1..] } else { &a[1..] };
-            let place = shift.abs() % (stride.max(1) as i128);
+            let place = shift.abs() % (stride.max(1) as Signed);
             place <= reach(rest)
         });
     };
     if stride_a != stride_b || stride_a == 0 {
         return true;
     }
-    let (stride, inner_a, inner_b) = (stride_a as i128, reach(&a[1..]), reach(&b[1..]));
+    let (stride, inner_a, inner_b) = (stride_a as Signed, reach(&a[1..]), reach(&b[1..]));
     // Inner sets that reach over several outer steps are no slices of one tensor: looking at all steps could take forever.
     if inner_a + inner_b >= 4 * stride {
         return true;
     }
     // Step `j` of b stands beside step `i` of a at a distance of shift + (j - i) * stride.
-    let nearest = (-inner_b - shift).div_euclid(stride) + i128::from((-inner_b - shift).rem_euclid(stride) != 0);
+    let nearest = (-inner_b - shift).div_euclid(stride) + Signed::from((-inner_b - shift).rem_euclid(stride) != 0);
     let farthest = (inner_a - shift).div_euclid(stride);
-    (nearest.max(1 - n_a as i128)..=farthest.min(n_b as i128 - 1))
+    (nearest.max(1 - n_a as Signed)..=farthest.min(n_b as Signed - 1))
         .any(|steps| axes_meet(&a[1..], &b[1..], shift + steps * stride))
 }
 

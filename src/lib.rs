@@ -56,6 +56,7 @@ pub mod reference;
 #[cfg(feature = "gpu")]
 mod rope;
 mod rotary;
+mod shown;
 
 #[cfg(feature = "gpu")]
 pub use cope::ContextualBias;

@@ -94,6 +94,25 @@ fn no_shader_calls_what_drivers_get_wrong() {
     }
 }
 
+/// A subgroup may be larger than the workgroup, and what its idle lanes hold is nobody's: no lane beyond the workgroup's own
+/// is reckoned with, so that 16, 32 and 64 lanes are as many as a workgroup of eight has.
+#[test]
+fn no_lane_is_reckoned_with_that_a_workgroup_lacks() {
+    let using: Vec<_> = shaders().into_iter().filter(Shader::uses_subgroups).collect();
+    assert!(!using.is_empty());
+    for shader in using {
+        let lines = shader.wgsl.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let (_, behind) = text.split_once("@builtin(subgroup_size)").expect("it uses them");
+        // To the end of the function that is told.
+        let behind = behind.split("\n}").next().unwrap_or_default();
+        let size = behind.trim_start().split(':').next().unwrap_or_default();
+        let words = behind.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (uses, bounded) = (words.filter(|word| *word == size).count() - 1, format!("min({size}, WG_SIZE)"));
+        assert_eq!((uses, behind.matches(&bounded).count()), (1, 1), "{}: {size}", shader.name);
+    }
+}
+
 /// The uniform has the size that a host fills, in a layout that all languages agree on.
 #[test]
 fn uniforms_are_laid_out_alike_everywhere() {

@@ -6,11 +6,16 @@ use pollster::block_on;
 
 /// The device that `--adapter` names, or the best one.
 pub fn open(wanted: Option<&str>) -> Result<Gpu, Failure> {
-    let Some(wanted) = wanted else { return Ok(Gpu::request_blocking()?) };
-    let adapters = block_on(phasor::gpu::adapters());
+    Ok(Gpu::on_blocking(&choose(wanted)?)?)
+}
+
+/// The adapter of [`open`].
+pub fn choose(wanted: Option<&str>) -> Result<wgpu::Adapter, Failure> {
+    let Some(wanted) = wanted else { return Ok(block_on(phasor::gpu::best_adapter())?) };
+    let mut adapters = block_on(phasor::gpu::adapters());
     let names: Vec<_> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
-    match find(wanted, &names).and_then(|i| adapters.get(i)) {
-        Some(adapter) => Ok(Gpu::on_blocking(adapter)?),
+    match find(wanted, &names) {
+        Some(i) => Ok(adapters.swap_remove(i)),
         None => {
             let list = names.iter().enumerate().map(|(i, name)| format!("{i} ({name})")).collect::<Vec<_>>().join(", ");
             let may_be = if list.is_empty() { "nothing: there is no adapter at all".to_owned() } else { list };

@@ -1,6 +1,6 @@
 //! The command line: one subcommand for each thing to do, `demo` if none is named.
 
-use crate::commands::{attention, bench, cope, demo, explain, info, rotate, shaders, tables, verify};
+use crate::commands::{attention, bench, cope, demo, explain, info, report, rotate, shaders, tables, verify};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use clap::{Parser, Subcommand};
@@ -45,6 +45,7 @@ enum Command {
     Attention(attention::Attention),
     Verify(verify::Verify),
     Bench(bench::Bench),
+    Report(report::Report),
     Shaders(shaders::Shaders),
 }
 
@@ -62,6 +63,7 @@ impl Cli {
             Command::Attention(command) => command.run(adapter),
             Command::Verify(command) => command.run(adapter),
             Command::Bench(command) => command.run(adapter),
+            Command::Report(command) => command.run(),
             Command::Shaders(command) => command.run(),
         }
     }

@@ -30,6 +30,16 @@ impl Failure {
         self
     }
 
+    /// Refuses an output on top of an input.
+    pub fn if_same(output: &Path, input: &Path) -> Result<(), Self> {
+        let same =
+            std::fs::canonicalize(output).is_ok_and(|to| std::fs::canonicalize(input).is_ok_and(|from| from == to));
+        match same {
+            true => Err(Self::file(output, "was the input, which would be lost; may be another file")),
+            false => Ok(()),
+        }
+    }
+
     /// A file that could not be read or written.
     pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
         Self::new(format!("{}: {problem}", path.display()))

@@ -1,6 +1,7 @@
 //! Text for people: aligned columns and readable numbers.
 
 use comfy_table::{CellAlignment, Table, presets};
+use phasor_measure::{AttentionSizes, ProjectionSizes, Sizes, Subject};
 
 /// Columns side by side, without lines. Those in `right` hold numbers.
 pub fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>, right: &[usize]) -> String {
@@ -35,6 +36,33 @@ pub fn seconds(s: f64) -> String {
         s if s < 1.0 => format!("{:.2} ms", s * 1e3),
         s => format!("{s:.2} s"),
     }
+}
+
+/// What was measured, and on which tensors.
+pub fn subject(subject: &Subject) -> String {
+    match subject {
+        Subject::Rotation(Sizes { tokens, heads, kv_heads, head_dim, .. }) => {
+            format!("Rotation: {tokens} tokens, {heads} + {kv_heads} heads of {head_dim} channels, f32 in place")
+        }
+        Subject::Attention(sizes) => {
+            let AttentionSizes { tokens, keys, heads, kv_heads, head_dim, positions, .. } = sizes;
+            let queries = match sizes.is_decode() {
+                true if *tokens == 1 => format!("Decode: one query over {keys} keys"),
+                true => format!("Decode: {tokens} queries over {keys} keys"),
+                false => format!("Attention: {tokens} tokens, causal"),
+            };
+            format!("{queries}, {heads} over {kv_heads} heads of {head_dim} channels, {positions} positions, f32")
+        }
+        Subject::Projection(ProjectionSizes { tokens, inputs, outputs, .. }) => {
+            let s = if *tokens == 1 { "" } else { "s" };
+            format!("Projection: {tokens} token{s}, {inputs} inputs to {outputs} outputs, f32")
+        }
+    }
+}
+
+/// An operation among others of several subjects.
+pub fn curve_label(subject: &str, operation: &str) -> String {
+    if operation.starts_with(subject) { operation.to_owned() } else { format!("{subject}, {operation}") }
 }
 
 #[cfg(test)]

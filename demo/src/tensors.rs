@@ -73,12 +73,7 @@ impl File {
 
     /// Refuses to write over the file.
     pub fn expect_other(&self, output: &Path) -> Result<(), Failure> {
-        let same = std::fs::canonicalize(output)
-            .is_ok_and(|to| std::fs::canonicalize(&self.path).is_ok_and(|from| from == to));
-        match same {
-            true => Err(Failure::file(output, "was the input, whose tensors would be lost; may be another file")),
-            false => Ok(()),
-        }
+        Failure::if_same(output, &self.path)
     }
 
     /// The names of all tensors.

@@ -105,16 +105,19 @@ fn verify_reaches_every_shader_and_every_number_is_within_its_bound() {
 fn bench_times_each_operation_beside_what_bounds_it() {
     let scratch = Scratch::new();
     let sizes = ["--tokens", "16,24", "--keys", "40", "--heads", "4", "--kv-heads", "2", "--head-dim", "32"];
-    let sizes = [&sizes[..], &["--rounds", "3"]].concat();
+    let sizes = [&sizes[..], &["--inputs", "64", "--outputs", "96", "--rounds", "3"]].concat();
     let got = json(scratch.path(), &[&["bench", "--json"], &sizes[..]].concat());
     assert!(got["date"].as_str().unwrap().ends_with('Z'));
     assert_eq!(got["version"], env!("CARGO_PKG_VERSION"));
+    // What was built in a repository knows its commit, wherever it is run.
+    assert_eq!(got["commit"].as_str(), option_env!("PHASOR_COMMIT"), "{}", got["commit"]);
     let measured = got["measurements"].as_array().unwrap();
     let subjects: Vec<_> = measured
         .iter()
         .map(|run| (run["subject"].as_str().unwrap(), run["sizes"]["tokens"].as_u64().unwrap()))
         .collect();
-    let expected = [("rotation", 16), ("rotation", 24), ("attention", 16), ("attention", 24), ("decode", 1)];
+    let twice = |subject| [(subject, 16), (subject, 24)];
+    let expected = [&twice("rotation")[..], &twice("attention"), &[("decode", 1)], &twice("projection")].concat();
     assert_eq!(subjects, expected);
     let number = |run: usize, name: &str, key: &str| {
         let operations = measured[run]["operations"].as_array().unwrap();
@@ -128,14 +131,26 @@ fn bench_times_each_operation_beside_what_bounds_it() {
     assert_eq!(number(2, "fused, plain", "flop"), 16 * 17 / 2 * 4 * 4 * 32);
     assert_eq!(number(2, "fused, CoPE", "flop"), 16 * 17 / 2 * 4 * 4 * 32 + 16 * 4 * 64 * 2 * 32);
     assert!(number(2, "unfused, CoPE", "memory") > number(2, "fused, CoPE", "memory"));
+    assert_eq!(number(2, "fused, plain, rotated on the way in", "flop"), number(2, "fused, plain", "flop"));
+    // The smallest square: 64 by 64 by 64.
+    assert_eq!(number(2, "matrix product", "flop"), 2 * 64 * 64 * 64);
     assert_eq!(number(4, "reading keys and values", "bytes"), 40 * 2 * 32 * 4 * 2);
+    assert_eq!(
+        number(4, "fused, plain, rotated on the way in", "dispatches"),
+        1 + number(4, "fused, plain", "dispatches")
+    );
+    assert_eq!(number(5, "linear, by tiles", "flop"), 2 * 16 * 64 * 96);
+    assert_eq!(number(5, "linear, by dot products", "bytes"), 4 * (16 * 64 + 64 * 96 + 16 * 96));
     for run in measured {
         assert_eq!(run["rounds"], 3);
         for operation in run["operations"].as_array().unwrap() {
-            let [minimum, median] = ["minimum", "median"].map(|key| operation["time"][key].as_f64().unwrap());
-            assert!(0.0 < minimum && minimum <= median, "{operation}");
+            let [minimum, median, spread] =
+                ["minimum", "median", "spread"].map(|key| operation["time"][key].as_f64().unwrap());
+            assert!(0.0 < minimum && minimum <= median && 0.0 <= spread, "{operation}");
             assert!(operation["over_baseline"].as_f64().unwrap() > 0.0);
         }
+        let ratios = run["operations"].as_array().unwrap().iter().map(|operation| operation["over_baseline"].as_f64());
+        assert_eq!(ratios.filter(|&ratio| ratio == Some(1.0)).count(), 1, "the baseline: {run}");
     }
     let told = well(scratch.path(), &[&["bench"], &sizes[..]].concat());
     for words in ["rotation, interleaved, table", "x the fastest copy", "x fused, plain", "one query over 40 keys"] {
@@ -143,6 +158,64 @@ fn bench_times_each_operation_beside_what_bounds_it() {
     }
     let only = well(scratch.path(), &[&["bench", "decode", "--fused"], &sizes[..]].concat());
     assert!(!only.contains("Rotation") && only.contains("Decode") && !only.contains("unfused"), "{only}");
+    let few = ["bench", "projection", "--tokens", "1", "--inputs", "64", "--rounds", "2"];
+    let few = well(scratch.path(), &few);
+    assert!(few.contains("1 token, 64 inputs to 64 outputs") && few.contains("x reading the weights"), "{few}");
+}
+
+#[test]
+fn the_first_result_is_the_sum_of_its_parts() {
+    let scratch = Scratch::new();
+    let got = json(scratch.path(), &["bench", "first", "--json"]);
+    assert_eq!(got["measurements"].as_array().unwrap().len(), 0);
+    let results = got["first_results"].as_array().unwrap();
+    let caches: &[&str] = if cfg!(target_os = "linux") { &["cold", "warm"] } else { &["system"] };
+    let expected: Vec<_> =
+        ["rotation", "attention"].iter().flat_map(|work| caches.iter().map(move |c| (*work, *c))).collect();
+    let kinds: Vec<_> = results
+        .iter()
+        .map(|first| (first["work"].as_str().unwrap(), first["shader_cache"].as_str().unwrap()))
+        .collect();
+    assert_eq!(kinds, expected);
+    for first in results {
+        assert!(first["device"]["name"].is_string());
+        let parts: Vec<_> = first["parts"].as_array().unwrap().iter().map(|part| part[0].as_str().unwrap()).collect();
+        assert_eq!(parts, ["process", "adapter", "device", "tensors", "pipeline", "dispatch", "read back"]);
+        let seconds = first["parts"].as_array().unwrap().iter().map(|part| part[1].as_f64().unwrap());
+        assert!(seconds.clone().all(|seconds| seconds >= 0.0), "{first}");
+        assert!((seconds.sum::<f64>() - first["seconds"].as_f64().unwrap()).abs() < 1e-9, "{first}");
+    }
+}
+
+#[test]
+fn curves_grow_by_powers_and_end_where_the_budget_does() {
+    let scratch = Scratch::new();
+    let sizes = ["--heads", "2", "--head-dim", "32", "--rounds", "2"];
+    let curves = |more: &[&str]| json(scratch.path(), &[&["bench", "curve", "--json"], &sizes[..], more].concat());
+    let got = curves(&["--from", "16", "--to", "130", "--budget", "1000"]);
+    let lines = got["curves"][0]["curves"].as_array().unwrap().clone();
+    let subjects: Vec<_> = lines.iter().map(|line| line["subject"].as_str().unwrap()).collect();
+    assert_eq!(subjects, ["rotation", "attention", "attention", "decode", "decode"]);
+    for line in &lines {
+        let points = line["points"].as_array().unwrap();
+        let tokens: Vec<_> = points.iter().map(|point| point["tokens"].as_u64().unwrap()).collect();
+        assert_eq!((tokens, line["stopped"].is_null()), (vec![16, 32, 64, 128], true), "{line}");
+        let power = line["memory_exponent"]["value"].as_f64().unwrap();
+        assert!((0.7..=1.1).contains(&power), "memory is linear: {line}");
+        assert_eq!(line["time_exponent"]["from"], 16);
+    }
+    // 128 tokens of 2 heads of 32 channels in f32, queries and keys.
+    assert_eq!(lines[0]["points"][3]["memory"], 128 * 2 * 32 * 4 * 2);
+    // Attention's square of tokens is more than a second for a software device.
+    let got = curves(&["--from", "2048", "--to", "16384", "--budget", "1"]);
+    let line = got["curves"][0]["curves"].as_array().unwrap()[1].clone();
+    let (points, stop) = (line["points"].as_array().unwrap().len(), &line["stopped"]);
+    if got["curves"][0]["device"]["software"] == true || points < 4 {
+        assert_eq!(stop["tokens"].as_u64(), Some(2048 << points), "{line}");
+        assert!(stop["reason"].as_str().unwrap().contains("more than 1 s"), "{line}");
+    }
+    let told = well(scratch.path(), &[&["bench", "curve", "--from", "16", "--to", "64"], &sizes[..]].concat());
+    assert!(told.contains("rotation, half-split, no table") && told.contains("n^"), "{told}");
 }
 
 #[test]
@@ -174,7 +247,7 @@ fn shaders_are_emitted_under_names_of_their_own() {
 #[test]
 fn every_subcommand_has_help_with_examples() {
     let scratch = Scratch::new();
-    for command in ["demo", "info", "explain", "tables", "rotate", "verify", "bench", "shaders"] {
+    for command in ["demo", "info", "explain", "tables", "rotate", "verify", "bench", "report", "shaders"] {
         let text = well(scratch.path(), &[command, "--help"]);
         assert!(text.contains("Examples:") && text.contains(&format!("phasor {command}")), "{text}");
     }

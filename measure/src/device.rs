@@ -1,9 +1,9 @@
 //! Which device a result comes from.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A device in words, as results carry it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// The adapter's name as its driver gives it.
     pub name: String,
@@ -12,7 +12,7 @@ pub struct Device {
     /// The driver and its version; empty in a browser, which does not tell.
     pub driver: String,
     /// `discrete GPU`, `integrated GPU`, `virtual GPU`, `software`, or `unknown`.
-    pub kind: &'static str,
+    pub kind: String,
     /// Whether kernels run on the CPU's cores.
     pub software: bool,
 }
@@ -30,7 +30,7 @@ impl From<&wgpu::AdapterInfo> for Device {
             name: info.name.clone(),
             backend: info.backend.to_str().into(),
             driver: format!("{} {}", info.driver, info.driver_info).trim().into(),
-            kind,
+            kind: kind.into(),
             software: info.device_type == wgpu::DeviceType::Cpu,
         }
     }

@@ -12,7 +12,7 @@ mod progress;
 mod verify;
 
 pub use activations::{Activation, Activations};
-pub use bench::{AttentionSizes, Measurement, Sizes, Subject, Timing};
+pub use bench::{AttentionSizes, CurveSizes, Curves, Measurement, ProjectionSizes, Sizes, Subject, Timing};
 pub use demo::{Demo, Rotated, demo};
 pub use device::Device;
 pub use progress::{Progress, Step};

@@ -26,7 +26,6 @@ struct Params {
     z: Place,
     logits: Place,
     gates: Place,
-    counts: Place,
     partials: Place,
     tokens: u32,
     keys: u32,
@@ -45,6 +44,8 @@ struct Params {
     bias_scale: f32, // times log2 e
     splits: u32, // of the keys
     run: u32,    // keys to an invocation of a split, a multiple of four
+    first_split: u32, // that this dispatch does
+    counts: u32, // sums of gates, as many to each split
     rotation: Rotation,
 }
 

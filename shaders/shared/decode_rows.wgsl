@@ -26,7 +26,7 @@ fn task_of(group: vec3<u32>) -> Task {
     let last_row = min(first_row + ROWS, params.tokens * params.group) - 1u;
     let x = span(range, first_row / params.group).x;
     let y = span(range, last_row / params.group).y;
-    return Task(group.x, group.y, batch, first_row, vec2(x, y));
+    return Task(params.first_split + group.x, group.y, batch, first_row, vec2(x, y));
 }
 
 fn row_of(task: Task, i: u32) -> Row {

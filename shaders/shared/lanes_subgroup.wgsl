@@ -1,4 +1,4 @@
-// The lanes of a subgroup, of whatever size.
+// The lanes of a subgroup, of whatever size: of one that is larger than the workgroup those that have an invocation.
 struct Lanes {
     count: u32,
     own: u32,
@@ -19,5 +19,5 @@ fn main(
     @builtin(subgroup_size) count: u32,
     @builtin(subgroup_invocation_id) own: u32,
 ) {
-    attend(group, index, Lanes(count, own));
+    attend(group, index, Lanes(min(count, WG_SIZE), own));
 }

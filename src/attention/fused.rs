@@ -5,6 +5,7 @@ use super::{Attention, AttentionShape, Gates};
 use crate::Result;
 use crate::gpu::{Gpu, Prepared, View};
 use crate::kernels::fused::{Cope, GateSource, Job};
+use crate::kernels::grid::Limits;
 use crate::kernels::plan::Scratch;
 use crate::kernels::region::Region;
 use crate::kernels::step::{Operand, Step, Tensor};
@@ -48,6 +49,9 @@ impl Schedule {
 ///
 /// What is no finite number does no harm where no query sees it (in a cache's padding, say). Where one does, a key whose
 /// logit is no number is not seen, and such a channel of a value counts as 0.
+///
+/// Keys of a head that no binding of the device holds are read in windows, by [`Schedule::Split`], which alone can: it is
+/// taken where no other one is asked for.
 ///
 /// ```no_run
 /// use phasor::attention::{Attention, ContextualPe, Fused};
@@ -120,7 +124,7 @@ impl Fused {
     /// # Errors
     /// As [`Fused::prepare`], but for buffers.
     pub fn scratch_elements(&self, gpu: &Gpu) -> Result<usize> {
-        self.operation.scratch_elements(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
+        self.operation.scratch_elements(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
     /// Checks the request, finds pipelines and makes bind groups.
@@ -129,7 +133,8 @@ impl Fused {
     /// [`Error::Setting`] for a scale that is not finite, [`Error::Tensor`] for shapes and element types that do not go
     /// together, or too many keys; [`Error::Overlap`] where
     /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
-    /// token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
+    /// token fits into the device's limits, or, by another schedule than [`Schedule::Split`], the keys of one head;
+    /// [`Error::OutOfMemory`] if there is no room for scratch memory.
     ///
     /// [`Error::Setting`]: crate::Error::Setting
     /// [`Error::Tensor`]: crate::Error::Tensor
@@ -139,17 +144,21 @@ impl Fused {
     /// [`Error::OutOfMemory`]: crate::Error::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.operation.expect_ranges_apart(gpu)?;
-        self.operation.prepare(gpu, |shape, region, scratch| self.steps(gpu, shape, region, scratch))
+        self.operation.prepare(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))
     }
 
     fn steps(&self, gpu: &Gpu, shape: &AttentionShape, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
         let (q, turn) = self.operation.queries(shape, region, scratch)?;
         let job = self.job(q, shape, region, scratch)?;
-        let steps = match self.schedule.unwrap_or_else(|| Schedule::suitable(gpu, shape)) {
-            Schedule::Tiles => attention_tiles::steps(&job, gpu.is_software())?,
-            Schedule::Rows => vec![attention_rows::step(&job, gpu.has_subgroups())?],
-            Schedule::Split => attention_decode::steps(&job, region, scratch, gpu.is_software())?,
-        };
+        let schedule = self.schedule.unwrap_or_else(|| Schedule::suitable(gpu, shape));
+        let mut steps = scheduled(schedule, gpu, &job, region, scratch)?;
+        // A split schedule takes fewer buffers, and cuts keys that no binding holds.
+        let most = gpu.limits().max_storage_buffers_per_shader_stage;
+        let too_many = steps.iter().any(|step| step.shader.expect_buffers(most).is_err());
+        let too_large = !job.of_one_head()?.keys_fit(Limits::from(gpu.limits()));
+        if self.schedule.is_none() && schedule != Schedule::Split && (too_many || too_large) {
+            steps = scheduled(Schedule::Split, gpu, &job, region, scratch)?;
+        }
         Ok(turn.into_iter().chain(steps).collect())
     }
 
@@ -186,6 +195,7 @@ impl Fused {
             keep: of(region, Tensor::Keep, keep.as_ref())?,
             bias: of(region, Tensor::Bias, bias.as_ref())?,
             key_ranges: of(region, Tensor::KeyRanges, key_ranges.as_ref())?,
+            keys: shape.keys,
             visible: mask.visible_keys(region.tokens.start, shape.tokens, shape.keys),
             first_head: region.heads.start % group,
             group,
@@ -193,5 +203,14 @@ impl Fused {
             rotation: rotation.clone(),
             cope,
         })
+    }
+}
+
+/// The dispatches of a job by a schedule.
+fn scheduled(schedule: Schedule, gpu: &Gpu, job: &Job, region: &Region, scratch: &mut Scratch) -> Result<Vec<Step>> {
+    match schedule {
+        Schedule::Tiles => attention_tiles::steps(job, gpu.is_software()),
+        Schedule::Rows => Ok(vec![attention_rows::step(job, gpu.has_subgroups())?]),
+        Schedule::Split => attention_decode::steps(job, region, scratch, Limits::from(gpu.limits()), gpu.is_software()),
     }
 }

@@ -67,18 +67,20 @@ impl Merge {
         }
         let [batch, tokens, heads, _] = self.output.shape();
         let whole = Region { batch: 0..batch, tokens: 0..tokens, heads: 0..heads };
-        let plan = Plan::new(whole, Limits::from(gpu.limits()), 0, |region, _| {
+        let plan = Plan::new(whole, Limits::from(gpu.limits()), 0, &|region, _| {
             let of = |tensor, view| Operand::of(tensor, view, |all| region.of(all));
             let own = [of(Tensor::Output, &self.output)?, of(Tensor::Lse, &self.lse)?];
             let part = [of(Tensor::Part, &self.part)?, of(Tensor::PartLse, &self.part_lse)?];
             Ok(vec![attention_merge::step(own, part)])
         })?;
-        plan.prepare(gpu, |tensor| match tensor {
+        let prepared = plan.prepare(gpu, &|tensor| match tensor {
             Tensor::Lse => self.lse.buffer(),
             Tensor::Part => self.part.buffer(),
             Tensor::PartLse => self.part_lse.buffer(),
             _ => self.output.buffer(),
-        })
+        });
+        let named = [("output", &self.output), ("lse", &self.lse), ("part", &self.part), ("part_lse", &self.part_lse)];
+        prepared.map_err(|error| gpu.blame(error, named))
     }
 
     fn check(&self, gpu: &Gpu) -> Result<()> {

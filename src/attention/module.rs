@@ -122,14 +122,23 @@ impl Module {
             let may_be = "either that or Attention::rotate: together they would turn queries and keys twice";
             return Err(Error::setting("rotate", "given beside a rotation on the way into attention", may_be));
         }
-        let inputs = &self.layer.inputs;
-        inputs.expect_floats("inputs")?;
+        self.layer.inputs.expect_floats("inputs")?;
         let scratch = match &self.scratch {
             Some(scratch) => scratch.clone(),
             None => self.scratch_elements(gpu)?.allocate(gpu)?,
         };
         let between = self.between(&shape, &scratch)?;
         self.check_buffers(&scratch)?;
+        self.prepare_over(gpu, &between, &scratch).map_err(|error| {
+            let given = self.given();
+            let given = given.iter().map(|(name, view)| (name.as_str(), view));
+            gpu.blame(error, given.chain(scratch.named()))
+        })
+    }
+
+    /// Prepares its parts, over these tensors between them.
+    fn prepare_over(&self, gpu: &Gpu, between: &Between<View>, scratch: &ModuleScratch<View>) -> Result<Prepared> {
+        let inputs = &self.layer.inputs;
         let weights = &self.layer.weights;
         let project = |layer: Layer, x: &View, Linear { weight, bias }: &Linear<View>, to: &View| {
             let projection = Projection::new(x, weight, to).of_layer(layer);
@@ -139,8 +148,8 @@ impl Module {
             project(Layer::QUERY, inputs, &weights.query, between.unrotated_q.as_ref().unwrap_or(&between.q))?
                 .then(project(Layer::KEY, inputs, &weights.key, &between.k)?)
                 .then(project(Layer::VALUE, inputs, &weights.value, &between.v)?)
-                .then(self.prepare_rotation(&between)?)
-                .then(match self.attend(&between) {
+                .then(self.prepare_rotation(between)?)
+                .then(match self.attend(between) {
                     Attend::Fused(fused) => fused.scratch(&scratch.attention).prepare(gpu)?,
                     Attend::Unfused(unfused) => unfused.scratch(&scratch.attention).prepare(gpu)?,
                 });
@@ -213,30 +222,33 @@ impl Module {
         })
     }
 
-    /// Refuses scratch memory in the buffer of anything else, and outputs on top of what is read but for the inputs.
-    fn check_buffers(&self, scratch: &ModuleScratch<View>) -> Result<()> {
-        let weights = self.weights();
+    /// All views but scratch memory, with their arguments' names.
+    fn given(&self) -> Vec<(String, View)> {
         let settings =
             Operation::new(&self.layer.attention(&self.output, &self.output, &self.output, None), &self.output);
-        let settings = settings.read();
-        let settings =
-            settings.iter().filter(|(tensor, ..)| !matches!(tensor, Tensor::Query | Tensor::Keys | Tensor::Values));
-        let given: Vec<_> = [("inputs".into(), &self.layer.inputs), ("output".into(), &self.output)]
+        let settings = settings.read().into_iter();
+        let settings = settings.filter(|(tensor, ..)| !matches!(tensor, Tensor::Query | Tensor::Keys | Tensor::Values));
+        let positions = self.rotation.iter().filter_map(|(_, positions)| Some(("positions".into(), positions.view()?)));
+        [("inputs".into(), &self.layer.inputs), ("output".into(), &self.output)]
             .into_iter()
-            .chain(weights)
-            .chain(settings.map(|&(_, name, view)| (name.into(), view)))
-            .chain(self.rotation.iter().filter_map(|(_, positions)| Some(("positions".into(), positions.view()?))))
-            .collect();
+            .chain(self.weights())
+            .chain(settings.map(|(_, name, view)| (name.into(), view)))
+            .chain(positions)
+            .map(|(name, view)| (name, view.clone()))
+            .collect()
+    }
+
+    /// Refuses scratch memory in the buffer of anything else, and outputs on top of what is read but for the inputs.
+    fn check_buffers(&self, scratch: &ModuleScratch<View>) -> Result<()> {
+        let given = self.given();
         // A module that is recorded again must find what it has read as it was; inputs alone may become outputs.
         for (name, view) in given.iter().filter(|(name, _)| !["inputs", "output"].contains(&name.as_str())) {
             self.output.expect_apart("output", view, name)?;
         }
-        let ModuleScratch { projected, attended, attention } = scratch;
-        for (name, view) in
-            [("scratch.projected", projected), ("scratch.attended", attended), ("scratch.attention", attention)]
-        {
+        for (name, view) in scratch.named() {
             given.iter().try_for_each(|(other, given)| view.expect_other_buffer(name, given, other))?;
         }
+        let ModuleScratch { projected, attended, attention } = scratch;
         attended.expect_other_buffer("scratch.attended", projected, "scratch.projected")?;
         attention.expect_other_buffer("scratch.attention", projected, "scratch.projected")?;
         attention.expect_other_buffer("scratch.attention", attended, "scratch.attended")
@@ -263,6 +275,16 @@ impl Module {
 enum Attend {
     Fused(Fused),
     Unfused(Unfused),
+}
+
+impl ModuleScratch<View> {
+    fn named(&self) -> [(&'static str, &View); 3] {
+        [
+            ("scratch.projected", &self.projected),
+            ("scratch.attended", &self.attended),
+            ("scratch.attention", &self.attention),
+        ]
+    }
 }
 
 impl ModuleScratch<usize> {

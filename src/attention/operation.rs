@@ -25,7 +25,7 @@ impl Operation {
     }
 
     /// How many f32 elements of scratch memory are enough.
-    pub(crate) fn scratch_elements(&self, gpu: &Gpu, steps: impl StepsOf) -> Result<usize> {
+    pub(crate) fn scratch_elements(&self, gpu: &Gpu, steps: &StepsOf) -> Result<usize> {
         let shape = self.check_shapes()?;
         if [shape.batch, shape.tokens, shape.heads].contains(&0) {
             return Ok(0);
@@ -34,7 +34,7 @@ impl Operation {
     }
 
     /// Checks everything and prepares the steps that a region of the queries takes.
-    pub(crate) fn prepare(&self, gpu: &Gpu, steps: impl StepsOf) -> Result<Prepared> {
+    pub(crate) fn prepare(&self, gpu: &Gpu, steps: &StepsOf) -> Result<Prepared> {
         let shape = self.check_shapes()?;
         self.check_buffers()?;
         if [shape.batch, shape.tokens, shape.heads].contains(&0) {
@@ -46,9 +46,11 @@ impl Operation {
             None => plan.allocate(gpu)?,
         };
         let given: Vec<_> = self.given().into_iter().map(|(tensor, _, view)| (tensor, view)).collect();
-        plan.prepare(gpu, |tensor| {
+        let prepared = plan.prepare(gpu, &|tensor| {
             given.iter().find(|(given, _)| *given == tensor).map_or(scratch.buffer(), |(_, view)| view.buffer())
-        })
+        });
+        let named = self.given().into_iter().map(|(_, name, view)| (name, view)).chain([("scratch", &scratch)]);
+        prepared.map_err(|error| gpu.blame(error, named))
     }
 
     /// All views, with their arguments' names.
@@ -177,13 +179,11 @@ impl Operation {
 }
 
 /// The steps that a region of the queries takes, with scratch memory of its own.
-pub(crate) trait StepsOf: Fn(&AttentionShape, &Region, &mut Scratch) -> Result<Vec<Step>> {}
+pub(crate) type StepsOf<'a> = dyn Fn(&AttentionShape, &Region, &mut Scratch) -> Result<Vec<Step>> + 'a;
 
-impl<F: Fn(&AttentionShape, &Region, &mut Scratch) -> Result<Vec<Step>>> StepsOf for F {}
-
-fn plan(gpu: &Gpu, shape: &AttentionShape, first: usize, steps: impl StepsOf) -> Result<Plan> {
+fn plan(gpu: &Gpu, shape: &AttentionShape, first: usize, steps: &StepsOf) -> Result<Plan> {
     let whole = Region { batch: 0..shape.batch, tokens: 0..shape.tokens, heads: 0..shape.heads };
-    Plan::new(whole, Limits::from(gpu.limits()), first, |region, scratch| steps(shape, region, scratch))
+    Plan::new(whole, Limits::from(gpu.limits()), first, &|region, scratch| steps(shape, region, scratch))
 }
 
 /// Refuses two written views of which one lies between the other's elements: one dispatch binds a range for each.

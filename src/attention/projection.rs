@@ -123,12 +123,22 @@ impl Projection {
             y: whole(Tensor::Output, &self.output)?,
         };
         let steps = job.steps(self.kernel(gpu)?, limits)?;
-        Plan::without_scratch(steps, limits).prepare(gpu, |tensor| match tensor {
+        let prepared = Plan::without_scratch(steps, limits).prepare(gpu, &|tensor| match tensor {
             Tensor::Inputs => self.x.buffer(),
             Tensor::Weight => self.weight.buffer(),
             Tensor::WeightBias => self.bias.as_ref().unwrap_or(&self.weight).buffer(),
             _ => self.output.buffer(),
-        })
+        });
+        let read = self.read();
+        let named = read.iter().map(|(name, view)| (name.as_str(), *view)).chain([("output", &self.output)]);
+        prepared.map_err(|error| gpu.blame(error, named))
+    }
+
+    /// What is read, with the arguments' names.
+    fn read(&self) -> Vec<(String, &View)> {
+        let weight = (self.named("weight"), &self.weight);
+        let bias = self.bias.as_ref().map(|bias| (self.named("bias"), bias));
+        [("x".into(), &self.x), weight].into_iter().chain(bias).collect()
     }
 
     fn kernel(&self, gpu: &Gpu) -> Result<Kernel> {
@@ -171,11 +181,8 @@ impl Projection {
     }
 
     fn check_buffers(&self) -> Result<()> {
-        let weight = (self.named("weight"), &self.weight);
-        let bias = self.bias.as_ref().map(|bias| (self.named("bias"), bias));
-        let read = [("x".into(), &self.x), weight].into_iter().chain(bias);
         self.output.expect_written("output")?;
-        for (name, view) in read {
+        for (name, view) in self.read() {
             view.expect_floats(&name)?;
             self.output.expect_other_buffer("output", view, &name)?;
         }

@@ -242,7 +242,7 @@ impl<T: HasLayout> Attention<T> {
             // Kernels count in doublings.
             let fits = |scale: f64| ((scale * std::f64::consts::LOG2_E) as f32).is_finite();
             if let Some(wrong) = scale.filter(|&scale| !fits(scale)) {
-                return Err(Error::setting(name, format!("{wrong:e}"), "a number up to 2e38"));
+                return Err(Error::setting(name, crate::shown::with_exponent(wrong), "a number up to 2e38"));
             }
         }
         let [batch, tokens, heads, channels] = self.q.layout().shape();

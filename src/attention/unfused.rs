@@ -64,7 +64,7 @@ impl Unfused {
     /// # Errors
     /// As [`Unfused::prepare`], but for buffers.
     pub fn scratch_elements(&self, gpu: &Gpu) -> Result<usize> {
-        self.0.scratch_elements(gpu, |shape, region, scratch| self.steps(shape, region, scratch))
+        self.0.scratch_elements(gpu, &|shape, region, scratch| self.steps(shape, region, scratch))
     }
 
     /// Checks the request, finds pipelines and makes bind groups.
@@ -82,7 +82,7 @@ impl Unfused {
     /// [`Error::Limit`]: crate::Error::Limit
     /// [`Error::OutOfMemory`]: crate::Error::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
-        self.0.prepare(gpu, |shape, region, scratch| self.steps(shape, region, scratch))
+        self.0.prepare(gpu, &|shape, region, scratch| self.steps(shape, region, scratch))
     }
 
     /// The formula, part by part.

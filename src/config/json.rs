@@ -19,6 +19,7 @@ mod native {
 /// serde_json's parser and its tables of powers of ten would be a fifth of a download.
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 mod browser {
+    use crate::shown::Shown;
     use js_sys::wasm_bindgen::{JsCast, JsValue};
     use js_sys::{Array, Error, JSON, Object};
     use std::fmt;
@@ -140,7 +141,7 @@ mod browser {
             match self {
                 Self::Null => f.write_str("null"),
                 Self::Bool(flag) => write!(f, "{flag}"),
-                Self::Number(number) => write!(f, "{number}"),
+                Self::Number(number) => f.write_str(&number.shown()),
                 Self::String(text) => write!(f, "\"{text}\""),
                 Self::Array(list) => {
                     f.write_str("[")?;

@@ -5,6 +5,7 @@ use super::object::Object;
 use crate::frequencies::{
     Axial, DynamicNtk, FixedNtk, Law, Linear, Llama3, LongRope, Magnitude, NtkAware, Plain, Proportional, Yarn,
 };
+use crate::shown::Shown;
 use crate::{Error, Result};
 
 /// The types that can be read, for the error about any other.
@@ -194,8 +195,10 @@ fn factor_or_ratio(rope: &Object, around: Around, original: u32, notes: &mut Not
         let ratio = f64::from(longest) / f64::from(original);
         if ratio != factor && ratio != 1.0 {
             notes.warn(format!(
-                "{} is {factor}, but {longest} tokens over {original} are {ratio}: the factor holds",
-                rope.path("factor")
+                "{} is {}, but {longest} tokens over {original} are {}: the factor holds",
+                rope.path("factor"),
+                factor.shown(),
+                ratio.shown()
             ));
         }
     }

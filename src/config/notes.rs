@@ -1,8 +1,7 @@
 //! What is said beside an answer: where each number came from, and what looked wrong.
 
-use std::fmt;
-
 use super::object::Object;
+use crate::shown::Shown;
 
 /// One setting of an answer, its value, and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +23,13 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Remembers where `setting` came from, and hands its value on.
-    pub fn source<T: fmt::Display>(&mut self, setting: &str, value: T, from: impl Into<String>) -> T {
-        self.remember(setting, &value, from.into());
+    pub fn source<T: Shown>(&mut self, setting: &str, value: T, from: impl Into<String>) -> T {
+        self.remember(setting, value.shown(), from.into());
         value
     }
 
-    fn remember(&mut self, setting: &str, value: &dyn fmt::Display, from: String) {
-        self.sources.push(Source { setting: setting.into(), value: value.to_string(), from });
+    fn remember(&mut self, setting: &str, value: String, from: String) {
+        self.sources.push(Source { setting: setting.into(), value, from });
     }
 
     /// Remembers something that the reader of the answer should know.

@@ -13,6 +13,7 @@
 use std::f64::consts::TAU;
 
 use super::{Frequencies, check, plain};
+use crate::shown::Shown;
 use crate::{Error, Result};
 
 /// Llama 3's scaling by wavelength.
@@ -46,7 +47,8 @@ impl Llama3 {
         let low = check::positive("low_freq_factor", self.low_freq_factor)?;
         let high = check::positive("high_freq_factor", self.high_freq_factor)?;
         if high <= low {
-            return Err(Error::setting("high_freq_factor", high, format!("above low_freq_factor, which is {low}")));
+            let may_be = format!("above low_freq_factor, which is {}", low.shown());
+            return Err(Error::setting("high_freq_factor", high, may_be));
         }
         let context = check::tokens("original_max_position_embeddings", self.original_max_position_embeddings)?;
         // How often a pair turns within the context, L0 / lambda, tells the three bands apart in one clamp.

@@ -37,8 +37,10 @@ pub use plain::Plain;
 pub use proportional::Proportional;
 pub use query_scale::QueryScale;
 pub use turn::Turn;
+pub(crate) use turn::rounded_away;
 pub use yarn::{Magnitude, Yarn, mscale};
 
+use crate::shown::with_exponent;
 use crate::{Error, Result};
 
 /// What a scaling law comes to: one inverse frequency for each pair of channels, and the factor on cosine and sine.
@@ -68,8 +70,12 @@ impl Frequencies {
             return Err(Error::setting(format!("inv_freq[{i}]"), w, "a finite number of radians per token"));
         }
         if !ATTENTION_FACTORS.contains(&attention_factor) {
-            let may_be = format!("from {:e} to {:e}", ATTENTION_FACTORS.start(), ATTENTION_FACTORS.end());
-            return Err(Error::setting("attention_factor", format!("{attention_factor:e}"), may_be));
+            let may_be = format!(
+                "from {} to {}",
+                with_exponent(*ATTENTION_FACTORS.start()),
+                with_exponent(*ATTENTION_FACTORS.end())
+            );
+            return Err(Error::setting("attention_factor", with_exponent(attention_factor), may_be));
         }
         Ok(Self { inv_freq, attention_factor })
     }

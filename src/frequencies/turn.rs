@@ -32,7 +32,7 @@ impl Turn {
     pub fn from_radians(radians: f64) -> Self {
         let (high, low) = TURNS_PER_RADIAN;
         let turns = radians * high;
-        let remainder = radians.mul_add(high, -turns) + radians * low;
+        let remainder = rounded_away(radians, high) + radians * low;
         // Removing the whole turns, scaling by a power of two and splitting at the nearest integer are all exact.
         let units = (turns - turns.trunc()) * UNITS_PER_TURN;
         let beyond = (units - units.round()) + (remainder - remainder.trunc()) * UNITS_PER_TURN;
@@ -50,6 +50,18 @@ impl Turn {
         let rest = (position as f32 * self.rest) as i32;
         (position as u32).wrapping_mul(self.whole).wrapping_add(rest as u32)
     }
+}
+
+/// What rounding takes away from a product, to 2^-106 of it.
+///
+/// As a fused multiply-add would give it, which not every processor has: halves of the mantissas multiply exactly.
+pub(crate) fn rounded_away(a: f64, b: f64) -> f64 {
+    let halves = |x: f64| {
+        let upper = f64::from_bits(x.to_bits() >> 27 << 27);
+        (upper, x - upper)
+    };
+    let ((a, small_a), (b, small_b), product) = (halves(a), halves(b), a * b);
+    ((a * b - product) + a * small_b + small_a * b) + small_a * small_b
 }
 
 /// An integer of at most a few turns' units, modulo 2^32.

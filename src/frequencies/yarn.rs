@@ -18,6 +18,7 @@
 use std::f64::consts::TAU;
 
 use super::{Frequencies, check, plain};
+use crate::shown::Shown;
 use crate::{Error, Result};
 
 /// YaRN and all of its settings.
@@ -135,17 +136,19 @@ impl Yarn {
         let fast = check::positive("beta_fast", self.beta_fast)?;
         let slow = check::positive("beta_slow", self.beta_slow)?;
         if fast < slow {
-            return Err(Error::setting("beta_fast", fast, format!("at least beta_slow, which is {slow}")));
+            return Err(Error::setting("beta_fast", fast, format!("at least beta_slow, which is {}", slow.shown())));
         }
         let (low, high) = (self.pair_turning(fast, rotary_dim)?, self.pair_turning(slow, rotary_dim)?);
         let (low, high) = if self.truncate { (low.floor(), high.ceil()) } else { (low, high) };
         let (low, high) = (low.max(0.0), high.min(last));
         if high < low {
-            return Err(Error::setting(
-                "original_max_position_embeddings",
-                self.original_max_position_embeddings,
-                format!("long enough that YaRN's ramp does not run backwards, here from pair {low} to pair {high}"),
-            ));
+            let may_be = format!(
+                "long enough that YaRN's ramp does not run backwards, here from pair {} to pair {}",
+                low.shown(),
+                high.shown()
+            );
+            let context = self.original_max_position_embeddings;
+            return Err(Error::setting("original_max_position_embeddings", context, may_be));
         }
         // transformers adds this where the two meet, so that the ramp is a step and not 0/0.
         Ok((low, if low == high { high + 0.001 } else { high }))

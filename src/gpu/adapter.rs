@@ -8,6 +8,23 @@ pub async fn adapters() -> Vec<wgpu::Adapter> {
     instance().enumerate_adapters(wgpu::Backends::all()).await
 }
 
+/// This machine's best adapter: the fastest GPU, else whatever there is.
+///
+/// # Errors
+/// [`Error::NoAdapter`] if there is none, with what to install.
+pub async fn best_adapter() -> Result<wgpu::Adapter> {
+    let options = wgpu::RequestAdapterOptions {
+        power_preference: wgpu::PowerPreference::HighPerformance,
+        ..wgpu::RequestAdapterOptions::default()
+    };
+    instance().request_adapter(&options).await.map_err(|e| Error::NoAdapter {
+        reason: format!(
+            "{e}. Install the GPU's Vulkan driver, or a software one (Debian and Ubuntu: `apt-get install \
+             mesa-vulkan-drivers`); in a browser, use one with WebGPU turned on"
+        ),
+    })
+}
+
 /// The features that make phasor faster where an adapter has them, and that it does without elsewhere: subgroup
 /// operations, and timestamps to measure by.
 #[must_use]
@@ -26,22 +43,12 @@ fn instance() -> wgpu::Instance {
 }
 
 impl Gpu {
-    /// Makes a device on the machine's best adapter: the fastest GPU, else whatever there is.
+    /// Makes a device on the [`best_adapter`].
     ///
     /// # Errors
     /// [`Error::NoAdapter`] if there is none, with what to install; [`Error::Device`] if it gives no device.
     pub async fn request() -> Result<Self> {
-        let options = wgpu::RequestAdapterOptions {
-            power_preference: wgpu::PowerPreference::HighPerformance,
-            ..wgpu::RequestAdapterOptions::default()
-        };
-        let adapter = instance().request_adapter(&options).await.map_err(|e| Error::NoAdapter {
-            reason: format!(
-                "{e}. Install the GPU's Vulkan driver, or a software one (Debian and Ubuntu: `apt-get install \
-                 mesa-vulkan-drivers`); in a browser, use one with WebGPU turned on"
-            ),
-        })?;
-        Self::on(&adapter).await
+        Self::on(&best_adapter().await?).await
     }
 
     /// Makes a device on this adapter, with the adapter's own limits and the features that phasor can use.

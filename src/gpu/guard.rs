@@ -1,9 +1,7 @@
 //! wgpu's errors as phasor's: what a driver or wgpu itself refuses must never reach the user uncaught.
 
-use super::Gpu;
-#[cfg(not(target_family = "wasm"))]
-use crate::Error;
-use crate::Result;
+use super::{Gpu, View};
+use crate::{Error, Result};
 
 impl Gpu {
     /// Makes something on the device and hands back the first error that wgpu raised meanwhile.
@@ -34,6 +32,49 @@ impl Gpu {
             let _ = (argument, bytes);
             Ok(make(self.device()))
         }
+    }
+
+    /// Says which of these arguments is to blame for what wgpu refused: the first one whose buffer this device cannot bind.
+    ///
+    /// wgpu does not tell whose a buffer is, nor whether it still exists. It is asked only once something has failed; in
+    /// a browser, where errors arrive later, not at all.
+    pub(crate) fn blame<'a>(&self, error: Error, arguments: impl IntoIterator<Item = (&'a str, &'a View)>) -> Error {
+        #[cfg(not(target_family = "wasm"))]
+        if matches!(error, Error::Device { .. }) {
+            let refused = arguments.into_iter().find_map(|(argument, view)| match self.bind_alone(argument, view) {
+                Err(Error::Device { argument, reason }) => Some((argument, reason)),
+                _ => None,
+            });
+            if let Some((argument, reason)) = refused {
+                let reason = format!("its buffer is another device's, or was destroyed ({})", reason.trim());
+                return Error::Device { argument, reason };
+            }
+        }
+        #[cfg(target_family = "wasm")]
+        let _ = arguments;
+        error
+    }
+
+    /// Binds the first word of an argument's buffer.
+    #[cfg(not(target_family = "wasm"))]
+    fn bind_alone(&self, argument: &str, view: &View) -> Result<wgpu::BindGroup> {
+        let ty = wgpu::BindingType::Buffer {
+            ty: wgpu::BufferBindingType::Storage { read_only: true },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        };
+        let entry = wgpu::BindGroupLayoutEntry { binding: 0, visibility: wgpu::ShaderStages::COMPUTE, ty, count: None };
+        self.guarded(argument, 0, |device| {
+            let layout =
+                device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &[entry] });
+            let size = wgpu::BufferSize::new(wgpu::COPY_BUFFER_ALIGNMENT);
+            let buffer = wgpu::BufferBinding { buffer: view.buffer(), offset: 0, size };
+            device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &layout,
+                entries: &[wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(buffer) }],
+            })
+        })
     }
 
     /// Whether the device is gone.

@@ -8,7 +8,7 @@ mod shader;
 mod transfer;
 mod view;
 
-pub use adapter::{adapters, useful_features};
+pub use adapter::{adapters, best_adapter, useful_features};
 pub use prepared::Prepared;
 pub use shader::{Access, Binding, Shader, shaders};
 pub use view::View;
@@ -21,6 +21,28 @@ use std::sync::Arc;
 /// A device and its queue, with the limits read once and every pipeline built once.
 ///
 /// Cheap to clone, and the same from any thread: all that is made from one `Gpu` shares its pipelines.
+///
+/// # Compiling ahead
+/// Preparing an operation compiles the pipelines that it is the first to need, and nothing holds up threads that compile
+/// others: an application that prepares what it will use on several threads, while it loads its weights, has them all
+/// when the first token comes. Threads that need the same pipeline get the same one.
+///
+/// ```no_run
+/// use phasor::attention::{Attention, Fused, Projection};
+/// use phasor::{Gpu, Result, View};
+/// # fn engine(gpu: Gpu, [x, weight, q, k, v, out]: [View; 6]) -> Result<()> {
+/// let (projection, attention) = std::thread::scope(|scope| {
+///     let projection = scope.spawn(|| Projection::new(&x, &weight, &q).prepare(&gpu));
+///     let attention = Fused::new(&Attention::new(&q, &k, &v).causal(), &out).prepare(&gpu);
+///     (projection.join().expect("no panic"), attention)
+/// });
+/// let (projection, attention) = (projection?, attention?);
+/// # Ok(()) }
+/// ```
+///
+/// How much that gains is the driver's affair: some compile one pipeline at a time (SwiftShader), some no earlier than in
+/// the first dispatch (lavapipe), for which a recording over small tensors of the same kind does.
+/// `cargo bench --bench preparing` measures it.
 #[derive(Debug, Clone)]
 pub struct Gpu(Arc<Inner>);
 

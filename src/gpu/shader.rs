@@ -1,5 +1,7 @@
 //! A finished shader: its text and everything that a host must know to run it, in phasor or out of it.
 
+use crate::{Error, Result};
+
 /// How a binding is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -49,6 +51,19 @@ impl Shader {
     #[must_use]
     pub fn uses_subgroups(&self) -> bool {
         self.wgsl.contains("@builtin(subgroup_size)")
+    }
+
+    /// Refuses more storage buffers than the device allows a shader.
+    pub(crate) fn expect_buffers(&self, most: u32) -> Result<()> {
+        let buffers = self.bindings.iter().filter(|binding| binding.access != Access::Uniform).count();
+        if buffers <= most as usize {
+            return Ok(());
+        }
+        Err(Error::Limit {
+            limit: "max_storage_buffers_per_shader_stage".into(),
+            was: format!("{buffers} for {}", self.name),
+            may_be: format!("up to {most} on this device: leave out what is optional"),
+        })
     }
 
     /// Text from modules, in the order in which WGSL's readers meet them.

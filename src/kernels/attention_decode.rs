@@ -2,12 +2,14 @@
 //! queries, split over keys.
 
 use super::fused::{Composition, GateKind, Job, Options, Split, examples};
+use super::grid::Limits;
 use super::modules::{self, Module};
 use super::plan::Scratch;
 use super::region::Region;
 use super::step::{Step, WORKGROUP};
 use crate::Result;
 use crate::gpu::Shader;
+use std::ops::Range;
 
 const SCORES: Module = modules::module!("attention_decode_scores");
 const VALUES: Module = modules::module!("attention_decode_values");
@@ -18,6 +20,10 @@ const MERGE: Module = modules::module!("attention_decode_merge");
 const RUN_ON_CPU: usize = 16;
 const RUN_ON_GPU: usize = 4;
 
+/// Up to so many splits each of their invocations stores its sum of gates, which takes no barrier; every split reads the
+/// sums of those to its right, so that for more of them a sum to a split is less.
+const FEW_SPLITS: usize = 32;
+
 /// What makes one variant differ from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Variant {
@@ -26,16 +32,19 @@ struct Variant {
     fours: bool,
     gates: Option<GateKind>,
     gates_see_bias: bool,
+    /// Few splits: a sum of gates to each invocation, not to each split.
+    few_splits: bool,
 }
 
 impl Variant {
-    fn new(job: &Job) -> Self {
+    fn new(job: &Job, few_splits: bool) -> Self {
         let [_, tokens, ..] = job.q.layout.shape();
         Self {
             options: job.options(),
             fours: tokens * job.group > 1,
             gates: job.gate_kind(),
             gates_see_bias: job.gates_see_bias(),
+            few_splits,
         }
     }
 
@@ -61,18 +70,22 @@ impl Variant {
     }
 
     fn scores(self) -> Shader {
-        let gates = match self.gates {
-            Some(GateKind::Keys) => modules::GATES_FROM_KEYS,
-            Some(GateKind::Values) => modules::GATES_FROM_VALUES,
-            Some(GateKind::Logits) | None => modules::GATES_FROM_LOGITS,
+        let gates: &[Module] = match self.gates {
+            Some(GateKind::Keys) => &[modules::GATES_FROM_KEYS, modules::DECODE_GATES_APART],
+            Some(GateKind::Values) => &[modules::GATES_FROM_VALUES, modules::DECODE_GATES_APART],
+            Some(GateKind::Logits) | None => &[modules::DECODE_GATES_FROM_LOGITS],
         };
         let contextual = self.gates.is_some();
-        let counts = if contextual { modules::DECODE_COUNTS } else { modules::DECODE_NO_COUNTS };
+        let counts: &[Module] = match (contextual, self.few_splits) {
+            (false, _) => &[modules::DECODE_NO_COUNTS],
+            (true, false) => &[modules::DECODE_COUNTS, modules::DECODE_COUNTS_OF_SPLITS],
+            (true, true) => &[modules::DECODE_COUNTS, modules::DECODE_COUNTS_OF_INVOCATIONS],
+        };
         let products = if self.fours { modules::DECODE_FOUR_PRODUCTS } else { modules::DECODE_ONE_PRODUCTS };
         let [keep, bias, key_range] = self.options.of_logits();
         self.shader(
             SCORES,
-            &[modules::DECODE_ROWS, self.rows_module(), products, keep, bias, key_range, gates, counts],
+            &[&[modules::DECODE_ROWS, self.rows_module(), products, keep, bias, key_range], gates, counts].concat(),
             &[
                 ("q", true),
                 ("k", true),
@@ -83,7 +96,6 @@ impl Variant {
                 ("key_ranges", self.options.key_ranges),
                 ("logits", true),
                 ("stored_gates", contextual),
-                ("counts", contextual),
             ],
             self.gates_see_bias,
         )
@@ -107,7 +119,6 @@ impl Variant {
                 ("gate_sum", contextual && self.options.gate_sum),
                 ("logits", true),
                 ("stored_gates", contextual),
-                ("counts", contextual),
                 ("z", contextual),
                 ("partials", true),
             ],
@@ -128,7 +139,7 @@ impl Variant {
                 ("lse", self.options.lse),
                 ("gate_sum", sums.gate_sum),
                 ("gate_sum_out", self.options.gate_sum_out),
-                ("counts", self.options.gate_sum_out),
+                ("stored_gates", self.options.gate_sum_out),
                 ("partials", true),
             ],
             true,
@@ -139,7 +150,8 @@ impl Variant {
 /// Some of every kind.
 pub(crate) fn all() -> impl Iterator<Item = Shader> {
     let variants = examples().flat_map(|(options, gates, _)| {
-        [false, true].map(|fours| Variant { options, fours, gates, gates_see_bias: true })
+        let kinds = [(false, false), (false, true), (true, false), (true, true)];
+        kinds.map(|(fours, few_splits)| Variant { options, fours, gates, gates_see_bias: true, few_splits })
     });
     // Some parts are the same for several variants.
     let mut names = std::collections::HashSet::new();
@@ -147,40 +159,75 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
     parts.filter(move |shader| names.insert(shader.name.clone()))
 }
 
+/// How many keys of a split an invocation takes at most: fewer where no binding holds the keys of all.
+fn longest_run(job: &Job, limits: Limits, software: bool) -> Result<usize> {
+    let mut run = if software { RUN_ON_CPU } else { RUN_ON_GPU };
+    while run > 4 && !job.window(0..job.keys.min(run * WORKGROUP as usize))?.keys_fit(limits) {
+        run /= 2;
+    }
+    Ok(run)
+}
+
 /// How many splits the keys make, and how many keys of a split an invocation takes: fours of keys, no more than needed.
-fn splits_and_run(keys: usize, software: bool) -> (usize, usize) {
+fn splits_and_run(keys: usize, most: usize) -> (usize, usize) {
     let workgroup = WORKGROUP as usize;
-    let most = if software { RUN_ON_CPU } else { RUN_ON_GPU };
     let run = keys.div_ceil(workgroup).next_multiple_of(4).clamp(4, most);
     (keys.div_ceil(workgroup * run).max(1), run)
 }
 
-/// Scores, values and the merge of a job over a region.
-pub(crate) fn steps(job: &Job, region: &Region, scratch: &mut Scratch, software: bool) -> Result<Vec<Step>> {
+/// Runs of neighbouring splits whose keys can be bound at once, in as few pieces as halving makes.
+fn windows(job: &Job, limits: Limits, splits: Range<usize>, keys_each: usize) -> Result<Vec<(usize, Job)>> {
+    let keys = splits.start * keys_each..(splits.end * keys_each).min(job.keys);
+    let window = job.window(keys)?;
+    if splits.len() <= 1 || window.keys_fit(limits) {
+        return Ok(vec![(splits.start, window)]);
+    }
+    let middle = splits.start + splits.len() / 2;
+    let mut all = windows(job, limits, splits.start..middle, keys_each)?;
+    all.extend(windows(job, limits, middle..splits.end, keys_each)?);
+    Ok(all)
+}
+
+/// Scores, values and the merge of a job over a region. Keys that no binding holds are taken in several dispatches.
+pub(crate) fn steps(
+    job: &Job,
+    region: &Region,
+    scratch: &mut Scratch,
+    limits: Limits,
+    software: bool,
+) -> Result<Vec<Step>> {
     let [batch, tokens, heads, _] = job.q.layout.shape();
-    let [_, keys, kv_heads, _] = job.k.layout.shape();
+    let [_, _, kv_heads, _] = job.k.layout.shape();
+    let keys = job.keys;
     let (_, words) = job.words();
-    let variant = Variant::new(job);
-    let (splits, run) = splits_and_run(keys, software);
+    let (splits, run) = splits_and_run(keys, longest_run(job, limits, software)?);
+    let variant = Variant::new(job, splits <= FEW_SPLITS);
+    let counts = if variant.few_splits { splits * WORKGROUP as usize } else { splits };
     let contextual = job.cope.is_some();
     let mut take = |wanted: bool, channels: usize| wanted.then(|| scratch.take(region.shape(channels))).transpose();
     let fours_of_keys = keys.next_multiple_of(4).max(4);
     let split = Split {
         logits: take(true, fours_of_keys)?,
-        gates: take(contextual, fours_of_keys)?,
-        counts: take(contextual, 2 * splits)?,
+        gates: take(contextual, 4 * counts + fours_of_keys)?,
         partials: take(true, 4 * splits * (words + 1))?,
         splits,
+        counts,
         run,
+        first: 0,
     };
     let tasks = (tokens * job.group).div_ceil(variant.rows());
-    let grid = [splits, kv_heads, batch * tasks];
-    let parts = [
-        job.step(variant.scores(), split, grid),
-        job.step(variant.values(), split, grid),
-        job.step(variant.merge(), split, [tokens, heads, batch]),
-    ];
-    Ok(job.position_logits().into_iter().chain(parts).collect())
+    let windows = windows(job, limits, 0..splits, run * WORKGROUP as usize)?;
+    let ends = windows.iter().skip(1).map(|(first, _)| *first).chain([splits]);
+    let over = |shader: Shader| {
+        windows.iter().zip(ends.clone()).map(move |((first, window), end)| {
+            let split = Split { first: *first, ..split };
+            window.step(shader.clone(), split, [end - first, kv_heads, batch * tasks])
+        })
+    };
+    // The gates of all keys to the right are summed before the first position is made of them.
+    let (scores, values) = (over(variant.scores()), over(variant.values()));
+    let merge = job.step(variant.merge(), split, [tokens, heads, batch]);
+    Ok(job.position_logits().into_iter().chain(scores).chain(values).chain([merge]).collect())
 }
 
 #[cfg(test)]
@@ -189,15 +236,15 @@ mod tests {
 
     #[test]
     fn splits_hold_all_keys_and_none_is_empty() {
-        for software in [false, true] {
+        for most in [RUN_ON_GPU, RUN_ON_CPU] {
             for keys in [1, 63, 64, 65, 256, 257, 1024, 1025, 2300, 32_768, 1 << 20] {
-                let (splits, run) = splits_and_run(keys, software);
+                let (splits, run) = splits_and_run(keys, most);
                 let split = run * WORKGROUP as usize;
                 assert!(splits * split >= keys && (splits - 1) * split < keys, "{keys}: {splits} of {split}");
                 assert!(run.is_multiple_of(4));
             }
-            assert_eq!(splits_and_run(0, software), (1, 4));
+            assert_eq!(splits_and_run(0, most), (1, 4));
         }
-        assert_eq!(splits_and_run(32_768, true), (32, 16));
+        assert_eq!(splits_and_run(32_768, RUN_ON_CPU), (32, 16));
     }
 }

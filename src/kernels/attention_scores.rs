@@ -102,7 +102,7 @@ impl Variant {
                 "{}.{q}_{:?}_{k}_{:?}_{bias_element}.{}.{}.{}",
                 KERNEL.name, self.q.1, self.k.1, keep.name, bias.name, key_range.name
             )
-            .to_lowercase(),
+            .to_ascii_lowercase(),
             wgsl: Shader::compose(&text),
             constants: vec![
                 ("WG_SIZE", WORKGROUP.into()),

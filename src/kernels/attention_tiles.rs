@@ -26,8 +26,10 @@ impl Variant {
         let kind: &[Module] = match self.gates {
             None => &[modules::TILES_PLAIN],
             Some(GateKind::Logits) => &[modules::TILES_CONTEXTUAL, modules::TILES_GATES_FROM_LOGITS],
-            Some(GateKind::Keys) => &[modules::TILES_CONTEXTUAL, modules::TILES_GATES_FROM_KEYS],
-            Some(GateKind::Values) => &[modules::TILES_CONTEXTUAL, modules::TILES_GATES_FROM_VALUES],
+            Some(GateKind::Keys) => &[modules::TILES_CONTEXTUAL, modules::GATES_FROM_KEYS, modules::TILES_GATES_APART],
+            Some(GateKind::Values) => {
+                &[modules::TILES_CONTEXTUAL, modules::GATES_FROM_VALUES, modules::TILES_GATES_APART]
+            }
         };
         let chosen = kind.iter().copied().chain([self.options.of_lse()]);
         let chosen: Vec<_> = chosen.chain(self.options.of_logits()).chain(self.options.of_counts()).collect();

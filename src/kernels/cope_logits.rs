@@ -31,7 +31,7 @@ fn shader(query: ElementType, query_access: Access, embeddings: ElementType) -> 
         + &words::readable(bindings[1], embeddings, "(D, 1 or H, N)");
     text.extend([&data, KERNEL.wgsl]);
     Shader {
-        name: format!("{}.{query}_{query_access:?}_{embeddings}", KERNEL.name).to_lowercase(),
+        name: format!("{}.{query}_{query_access:?}_{embeddings}", KERNEL.name).to_ascii_lowercase(),
         wgsl: Shader::compose(&text),
         constants: vec![("WG_SIZE", WORKGROUP.into())],
         bindings: vec![

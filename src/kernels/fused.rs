@@ -1,5 +1,6 @@
 //! `shaders/shared/attention.wgsl`: what the kernels of fused attention share.
 
+use super::grid::Limits;
 use super::modules::{self, Lane, Module};
 use super::step::{Operand, Step};
 use super::{cope_logits, rotation, words};
@@ -8,6 +9,7 @@ use crate::gpu::{Access, Binding, Shader};
 use crate::{ElementType, Error, Pairing, Result};
 use bytemuck::{Pod, Zeroable};
 use std::f64::consts::LOG2_E;
+use std::ops::Range;
 
 /// The numbers behind the places in the uniform, as the shader declares them.
 #[repr(C)]
@@ -29,6 +31,9 @@ struct Numbers {
     bias_scale: f32,
     splits: u32,
     run: u32,
+    first_split: u32,
+    counts: u32,
+    _pad: [u32; 2],
 }
 
 /// Attention of a region of queries, told without buffers.
@@ -50,6 +55,8 @@ pub(crate) struct Job {
     pub bias: Option<Operand>,
     /// `[batch, 1, 1, 1 or 2]`.
     pub key_ranges: Option<Operand>,
+    /// How many keys a row has, of which `k` and its like may be a window.
+    pub keys: usize,
     /// The keys that the first of these tokens sees.
     pub visible: VisibleKeys,
     /// Of these query heads, counted from the first one of the first key head here.
@@ -95,17 +102,21 @@ pub(crate) enum GateSource {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Split {
     pub logits: Option<Operand>,
+    /// Sums of gates, and the gates.
     pub gates: Option<Operand>,
-    pub counts: Option<Operand>,
     pub partials: Option<Operand>,
     /// Splits of the keys.
     pub splits: usize,
+    /// Sums of gates, as many to each split.
+    pub counts: usize,
     /// Keys to an invocation.
     pub run: usize,
+    /// The first split of a dispatch.
+    pub first: usize,
 }
 
 /// All bindings, in the order of the uniform's places.
-const BINDINGS: [Binding; 18] = {
+const BINDINGS: [Binding; 17] = {
     use Access::{Read, ReadWrite};
     const fn binding(index: u32, name: &'static str, access: Access) -> Binding {
         Binding { index, name, access }
@@ -127,7 +138,6 @@ const BINDINGS: [Binding; 18] = {
         binding(14, "z", ReadWrite),
         binding(15, "logits", ReadWrite),
         binding(16, "stored_gates", ReadWrite),
-        binding(17, "counts", ReadWrite),
         binding(18, "partials", ReadWrite),
     ]
 };
@@ -262,7 +272,7 @@ pub(crate) fn examples() -> impl Iterator<Item = (Options, Option<GateKind>, boo
 
 /// Refuses more keys and positions than a software driver's loops are good for.
 pub(crate) fn expect_keys(job: &Job, most: usize, schedule: &str) -> Result<()> {
-    let keys = job.k.layout.shape()[1];
+    let keys = job.keys;
     let positions = job.cope.map_or(0, |cope| cope.embeddings.layout.shape()[3]);
     if keys + positions <= most {
         return Ok(());
@@ -507,6 +517,43 @@ impl Job {
         self.cope.is_none_or(|cope| cope.gates_see_bias)
     }
 
+    /// The same job over a window of the keys, which keep their numbers.
+    ///
+    /// # Errors
+    /// None for a range within the keys.
+    pub(crate) fn window(&self, keys: Range<usize>) -> Result<Self> {
+        self.with_keys(|operand| operand.window(keys.clone()))
+    }
+
+    /// The same job over the keys of one head of one row.
+    ///
+    /// # Errors
+    /// None if there is one.
+    pub(crate) fn of_one_head(&self) -> Result<Self> {
+        self.with_keys(|operand| Ok(Operand { layout: operand.layout.batch(0..1)?.heads(0..1)?, ..operand }))
+    }
+
+    /// The same job with a part of all that there is for each key.
+    fn with_keys(&self, part: impl Fn(Operand) -> Result<Operand>) -> Result<Self> {
+        let cope = self.cope.map(|cope| {
+            let gates = match cope.gates {
+                GateSource::Keys(gate_keys) => GateSource::Keys(part(gate_keys)?),
+                other => other,
+            };
+            Ok(Cope { gates, ..cope })
+        });
+        Ok(Self { k: part(self.k)?, v: part(self.v)?, cope: cope.transpose()?, ..self.clone() })
+    }
+
+    /// Whether keys, values and what else there is for each key can be bound.
+    pub(crate) fn keys_fit(&self, limits: Limits) -> bool {
+        let gate_keys = self.cope.as_ref().and_then(|cope| cope.gates.keys());
+        [Some(self.k), Some(self.v), gate_keys].into_iter().flatten().all(|operand| {
+            let bytes = limits.range([(operand.layout, operand.element)]);
+            bytes.end - bytes.start <= limits.binding
+        })
+    }
+
     /// A dispatch that makes `z`: what queries make of each position.
     pub(crate) fn position_logits(&self) -> Option<Step> {
         self.cope.map(|cope| cope_logits::step(cope.query.unwrap_or(self.q), cope.embeddings, cope.z))
@@ -537,7 +584,6 @@ impl Job {
             cope.map(|cope| cope.z),
             split.logits,
             split.gates,
-            split.counts,
             split.partials,
         ];
         let operands = BINDINGS.iter().zip(tensors).map(|(binding, tensor)| {
@@ -545,11 +591,11 @@ impl Job {
             (binding.index, tensor.filter(|_| used))
         });
         let [_, tokens, heads, channels] = self.q.layout.shape();
-        let [_, keys, _, value_channels] = self.v.layout.shape();
+        let [.., value_channels] = self.v.layout.shape();
         let positions = cope.map_or(1, |cope| cope.embeddings.layout.shape()[3]);
         let numbers = Numbers {
             tokens: tokens as u32,
-            keys: keys as u32,
+            keys: self.keys as u32,
             heads: heads as u32,
             first_head: self.first_head as u32,
             group: self.group as u32,
@@ -564,6 +610,9 @@ impl Job {
             bias_scale: cope.map_or(0.0, |cope| cope.bias_scale * LOG2_E) as f32,
             splits: split.splits as u32,
             run: split.run as u32,
+            first_split: split.first as u32,
+            counts: split.counts as u32,
+            _pad: [0; 2],
         };
         let lane = self.options().elements.lane();
         let rotation =

@@ -48,8 +48,12 @@ shared! {
     COUNT = "count";
     DECODE_CONTEXTUAL = "decode_contextual";
     DECODE_COUNTS = "decode_counts";
+    DECODE_COUNTS_OF_INVOCATIONS = "decode_counts_of_invocations";
+    DECODE_COUNTS_OF_SPLITS = "decode_counts_of_splits";
     DECODE_FOUR = "decode_four";
     DECODE_FOUR_PRODUCTS = "decode_four_products";
+    DECODE_GATES_APART = "decode_gates_apart";
+    DECODE_GATES_FROM_LOGITS = "decode_gates_from_logits";
     DECODE_NO_COUNTS = "decode_no_counts";
     DECODE_ONE = "decode_one";
     DECODE_ONE_PRODUCTS = "decode_one_products";
@@ -59,7 +63,6 @@ shared! {
     FOUR_ROWS = "four_rows";
     FOUR_TOKENS = "four_tokens";
     GATES_FROM_KEYS = "gates_from_keys";
-    GATES_FROM_LOGITS = "gates_from_logits";
     GATES_FROM_VALUES = "gates_from_values";
     GATE_SUM_BUFFER = "gate_sum_buffer";
     GATE_SUM_NONE = "gate_sum_none";
@@ -102,9 +105,8 @@ shared! {
     ROWS_NONE = "rows_none";
     ROWS_PLAIN = "rows_plain";
     TILES_CONTEXTUAL = "tiles_contextual";
-    TILES_GATES_FROM_KEYS = "tiles_gates_from_keys";
+    TILES_GATES_APART = "tiles_gates_apart";
     TILES_GATES_FROM_LOGITS = "tiles_gates_from_logits";
-    TILES_GATES_FROM_VALUES = "tiles_gates_from_values";
     TILES_PLAIN = "tiles_plain";
     TURN = "turn";
     WORDS_SCALAR = "words_scalar";

@@ -30,4 +30,10 @@ impl Place {
             _pad: [0; 3],
         }
     }
+
+    /// The same places, where the first token there is has this number. Its offset may wrap: so do the sums that are made
+    /// of it.
+    pub(crate) fn counted_from(self, first_token: usize) -> Self {
+        Self { offset: self.offset.wrapping_sub((first_token as u32).wrapping_mul(self.token)), ..self }
+    }
 }

@@ -18,6 +18,9 @@ pub(crate) struct Plan {
     limits: Limits,
 }
 
+/// The steps that a region takes, with scratch memory of its own.
+pub(crate) type StepsOfRegion<'a> = dyn Fn(&Region, &mut Scratch) -> Result<Vec<Step>> + 'a;
+
 /// Hands out tensors in a scratch buffer, each on its own where the device lets a binding begin.
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -48,7 +51,7 @@ impl Scratch {
         }
         // A binding is never empty.
         self.end = first + layout.elements().max(1);
-        Ok(Operand { tensor: Tensor::Scratch, layout, element: ElementType::F32 })
+        Ok(Operand { tensor: Tensor::Scratch, layout, element: ElementType::F32, first_token: 0 })
     }
 }
 
@@ -63,12 +66,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Limit`] if not even one token of one head fits.
-    pub(crate) fn new(
-        whole: Region,
-        limits: Limits,
-        first: usize,
-        steps: impl Fn(&Region, &mut Scratch) -> Result<Vec<Step>>,
-    ) -> Result<Self> {
+    pub(crate) fn new(whole: Region, limits: Limits, first: usize, steps: &StepsOfRegion) -> Result<Self> {
         let pieces = whole.cover(&|region: &Region| {
             let mut scratch = Scratch::new(first, limits);
             let steps = steps(region, &mut scratch)?;
@@ -101,13 +99,8 @@ impl Plan {
     }
 
     /// Makes pipelines and bind groups over these buffers.
-    pub(crate) fn prepare<'a>(
-        &self,
-        gpu: &Gpu,
-        buffer: impl Fn(Tensor) -> &'a wgpu::Buffer + Copy,
-    ) -> Result<Prepared> {
+    pub(crate) fn prepare<'a>(&self, gpu: &Gpu, buffer: &dyn Fn(Tensor) -> &'a wgpu::Buffer) -> Result<Prepared> {
         self.steps.iter().try_fold(Prepared::nothing(), |done, step| {
-            step.expect_bindings(gpu.limits().max_storage_buffers_per_shader_stage)?;
             Ok(done.then(Prepared::new(gpu, &step.shader, &[step.dispatch(self.limits, buffer)])?))
         })
     }
@@ -141,10 +134,10 @@ mod tests {
         let query = Layout::contiguous([2, 40, 4, 8])?;
         let embeddings = Layout::contiguous([1, 8, 1, 16])?;
         let whole = Region { batch: 0..2, tokens: 0..40, heads: 0..4 };
-        Plan::new(whole, limits, first, |region, scratch| {
+        Plan::new(whole, limits, first, &|region, scratch| {
             let z = scratch.take(region.shape(16))?;
             scratch.take(region.shape(1))?;
-            let of = |tensor, layout| Operand { tensor, layout, element: ElementType::F32 };
+            let of = |tensor, layout| Operand { tensor, layout, element: ElementType::F32, first_token: 0 };
             let query = of(Tensor::ContextualQuery, region.of(query)?);
             Ok(vec![cope_logits::step(query, of(Tensor::PositionEmbeddings, embeddings), z)])
         })

@@ -272,8 +272,10 @@ mod tests {
     use super::*;
 
     fn job(tokens: usize, inputs: usize, outputs: usize) -> Job {
-        let of =
-            |tensor, shape| Operand { tensor, layout: Layout::contiguous(shape).unwrap(), element: ElementType::F32 };
+        let of = |tensor, shape| {
+            let layout = Layout::contiguous(shape).unwrap();
+            Operand { tensor, layout, element: ElementType::F32, first_token: 0 }
+        };
         Job {
             x: of(Tensor::Inputs, [2, tokens, 1, inputs]),
             weight: of(Tensor::Weight, [1, outputs, 1, inputs]),

@@ -16,7 +16,7 @@ impl Region {
     ///
     /// # Errors
     /// What a piece of a single query and head was refused with.
-    pub(crate) fn cover<R>(self, accept: &impl Fn(&Self) -> Result<R>) -> Result<Vec<(Self, R)>> {
+    pub(crate) fn cover<R>(self, accept: &dyn Fn(&Self) -> Result<R>) -> Result<Vec<(Self, R)>> {
         match accept(&self) {
             Ok(made) => Ok(vec![(self, made)]),
             Err(error) => {

@@ -4,6 +4,7 @@ use super::grid::Limits;
 use super::place::Place;
 use crate::gpu::{Access, Dispatch, Shader, Slot, View};
 use crate::{ElementType, Error, Layout, Result};
+use std::ops::Range;
 
 /// The tensors of contextual encoding, of attention and of its projections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub(crate) struct Operand {
     pub tensor: Tensor,
     pub layout: Layout,
     pub element: ElementType,
+    /// What kernels call this layout's first token: not 0 for a window of a tensor that is too large to be bound at once.
+    pub first_token: usize,
 }
 
 /// A dispatch. The uniform holds the places of `operands`, in their order, and then `numbers`.
@@ -64,25 +67,14 @@ impl Step {
         limits.expect_groups(&self.shader.name, u32::try_from(most).unwrap_or(u32::MAX))
     }
 
-    /// Refuses more storage buffers than the device allows a shader.
-    pub(crate) fn expect_bindings(&self, most: u32) -> Result<()> {
-        let buffers = self.bound().count();
-        if buffers <= most as usize {
-            return Ok(());
-        }
-        Err(Error::Limit {
-            limit: "max_storage_buffers_per_shader_stage".into(),
-            was: format!("{buffers} for {}", self.shader.name),
-            may_be: format!("up to {most} on this device: leave out what is optional"),
-        })
-    }
-
     /// The dispatch, over these buffers.
-    pub(crate) fn dispatch<'a>(&self, limits: Limits, buffer: impl Fn(Tensor) -> &'a wgpu::Buffer) -> Dispatch<'a> {
+    pub(crate) fn dispatch<'a>(&self, limits: Limits, buffer: &dyn Fn(Tensor) -> &'a wgpu::Buffer) -> Dispatch<'a> {
         let range = |operand: Operand| limits.range([(operand.layout, operand.element)]);
         let word = |tensor: Tensor| if tensor.is_of_words() { self.word } else { 1 };
-        let place =
-            |operand: Operand| Place::new(operand.layout, operand.element, word(operand.tensor), range(operand).start);
+        let place = |operand: Operand| {
+            Place::new(operand.layout, operand.element, word(operand.tensor), range(operand).start)
+                .counted_from(operand.first_token)
+        };
         let places: Vec<_> = self.operands.iter().map(|(_, operand)| operand.map(place).unwrap_or_default()).collect();
         let mut params: Vec<u8> = bytemuck::cast_slice(&places).to_vec();
         params.extend(&self.numbers);
@@ -103,7 +95,15 @@ impl Step {
 impl Operand {
     /// A part of a view.
     pub(crate) fn of(tensor: Tensor, view: &View, part: impl Fn(Layout) -> Result<Layout>) -> Result<Self> {
-        Ok(Self { tensor, layout: part(view.layout())?, element: view.element() })
+        Ok(Self { tensor, layout: part(view.layout())?, element: view.element(), first_token: 0 })
+    }
+
+    /// Some of its tokens, by the numbers that they have in the whole.
+    ///
+    /// # Errors
+    /// None for a range within its tokens.
+    pub(crate) fn window(self, tokens: Range<usize>) -> Result<Self> {
+        Ok(Self { layout: self.layout.tokens(tokens.clone())?, first_token: tokens.start, ..self })
     }
 
     /// How a kernel that only reads this declares it: what lies in the scratch buffer is writable, as all else there is.

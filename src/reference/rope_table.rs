@@ -1,6 +1,6 @@
 //! Twin of `shaders/rope_table.wgsl`.
 
-use crate::frequencies::Frequencies;
+use crate::frequencies::{Frequencies, rounded_away};
 
 /// Cosines and sines of each position, times the attention factor: two arrays `[positions, pairs]`.
 ///
@@ -27,7 +27,7 @@ pub fn rope_table(frequencies: &Frequencies, positions: impl IntoIterator<Item =
 /// of i32, is added as a turn by that small angle.
 fn cos_sin(position: f64, inv_freq: f64) -> (f64, f64) {
     let angle = position * inv_freq;
-    let rest = position.mul_add(inv_freq, -angle);
+    let rest = rounded_away(position, inv_freq);
     let (sin, cos) = angle.sin_cos();
     (cos - rest * sin, sin + rest * cos)
 }

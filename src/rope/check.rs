@@ -51,6 +51,15 @@ impl Rotate {
             .collect()
     }
 
+    /// Everything that a rotation binds, with its argument's name.
+    pub(super) fn named(&self) -> Vec<(String, &View)> {
+        let tensors = self.used().into_iter().map(|used| (used.argument, used.view));
+        let positions = self.positions.view().map(|view| ("positions".into(), view));
+        let rows = self.operands().filter_map(|operand| Some(("rows".into(), operand.rows.as_ref()?.view())));
+        let table = self.table.iter().map(|table| ("table".into(), table.view()));
+        tensors.chain(positions).chain(rows).chain(table).collect()
+    }
+
     fn check_shapes(&self, rope: &Rope) -> Result<()> {
         let [batch, tokens, _, channels] = self.q.input.shape();
         let needed = rope.first_channel.checked_add(2 * rope.pairs());

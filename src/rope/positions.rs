@@ -73,6 +73,13 @@ impl Positions {
 }
 
 impl CacheRows {
+    /// The buffer that they come from.
+    pub(super) fn view(&self) -> &View {
+        match self {
+            Self::StartPerRow(view) | Self::PerToken(view) => view,
+        }
+    }
+
     pub(super) fn numbers(&self, [batch, tokens]: [usize; 2]) -> Numbers<'_> {
         let (view, step, tokens) = match self {
             Self::StartPerRow(view) => (view, 1, 1),

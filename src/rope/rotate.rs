@@ -12,6 +12,19 @@ use crate::{Direction, Error, Result};
 ///
 /// Queries and keys may have different numbers of heads and different element types, but have the same batch, tokens
 /// and channels. Out of place, the output may be of another type than the input.
+///
+/// # Which kernel
+/// [`Prepared::shaders`] and `phasor info` tell which variant was chosen, `phasor bench rotation` what it costs beside the
+/// best of three copies.
+///
+/// * **Angles** are made in the kernel, unless [`Rotate::from_table`] says otherwise: on lavapipe that takes as long as
+///   reading them from a table, on SwiftShader two or three per cent longer, and there is no table to fill, to hold and to outgrow.
+/// * **Words of four channels** are loaded and stored where all tensors lie in them, offset, strides and the channels that
+///   turn; else single channels, which any layout allows.
+/// * **Heads to an invocation**, which share its angles: all of a token's on a device that is a CPU, where one at a time
+///   takes longer. On a GPU as many as leave it some hundred thousand invocations, from one to eight: one for a
+///   decode step, which is bound by its dispatch. That is an estimate until GPUs are measured.
+/// * **Batch and tokens** are one axis wherever memory and positions allow: to tell them apart costs a division.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Rotate {
@@ -125,9 +138,11 @@ impl Rope {
     pub fn prepare(&self, rotate: &Rotate) -> Result<Prepared> {
         rotate.check(self)?;
         let pieces = rotate.pieces(Limits::from(self.gpu.limits()));
-        pieces
+        let prepared = pieces
             .into_iter()
-            .try_fold(Prepared::nothing(), |done, (data, q, k)| Ok(done.then(self.prepare_piece(rotate, data, q, k)?)))
+            .try_fold(Prepared::nothing(), |done, (data, q, k)| Ok(done.then(self.prepare_piece(rotate, data, q, k)?)));
+        let named = rotate.named();
+        prepared.map_err(|error| self.gpu.blame(error, named.iter().map(|(name, view)| (name.as_str(), *view))))
     }
 
     fn prepare_piece(&self, rotate: &Rotate, data: Data, q: &Operand, k: Option<&Operand>) -> Result<Prepared> {

@@ -128,6 +128,7 @@ impl Rope {
         let place = rope_table::Positions { first: first as u32, row: strides[1], axis: strides[2] };
         let slot = Slot { index: 2, buffer: positions.buffer(), offset: bytes.start, size: bytes.end - bytes.start };
         self.table_of(Rows { positions: Some(place), ..rows }, Some(slot), serves)
+            .map_err(|error| self.gpu.blame(error, [("positions", positions)]))
     }
 
     fn table_of(&self, rows: Rows, positions: Option<Slot<'_>>, serves: Serves) -> Result<RopeTable> {

@@ -124,6 +124,22 @@ fn few_queries_over_many_keys() {
     }
 }
 
+/// So many splits that a sum of gates is kept for each of them, and not for each of its invocations.
+#[test]
+fn one_query_over_very_many_keys() {
+    let mut random = Random::new(17);
+    let keys = 33_100;
+    let plain = Request { causal: true, ..Request::random(&mut random, [1, 1, keys], [2, 1, 4]) };
+    // Positions that few of the splits reach, and such that all of them walk along.
+    for positions in [64, 20_000] {
+        let cope = Cope::new(Both::random(&mut random, [1, 4, 1, positions], 0.01));
+        let request = Request { cope: Some(cope), ..plain.clone() };
+        // A position that is off lies between neighbours that differ by up to 4 * 2 * 0.01.
+        let tolerance = TOLERANCE + 0.08 * gate_error(keys);
+        assert_same("split", &request.fused(Schedule::Split), &request.reference(), tolerance, keys);
+    }
+}
+
 /// A prepared step is recorded again for each token: only its buffers change.
 #[test]
 fn a_step_is_recorded_again_for_the_next_token() {
@@ -305,6 +321,24 @@ fn any_layout_and_a_callers_scratch() {
         let small = View::new(scratch.buffer(), ElementType::F32, of([1, 1, 1, elements / 2])).unwrap();
         let refused = fused.scratch(&small).prepare(gpu());
         assert!(matches!(refused, Err(Error::Tensor { argument, .. }) if argument == "scratch"));
+    }
+}
+
+/// What gates are made of lies where it lies, and not as keys do.
+#[test]
+fn gates_of_any_layout() {
+    let mut random = Random::new(16);
+    let mut request = Request::random(&mut random, [2, 3, 9], [4, 2, 8]);
+    request.v.layout = Layout::heads_first([2, 9, 2, 8]).unwrap();
+    let mut gate_keys = Both::random(&mut random, [2, 9, 2, 8], 1.0);
+    gate_keys.layout = Layout::heads_first([2, 9, 2, 8]).unwrap();
+    for gates in [Source::Values, Source::Keys(gate_keys)] {
+        let cope = Cope { gates, ..Cope::new(Both::random(&mut random, [1, 8, 1, 5], 1.0)) };
+        let request = Request { cope: Some(cope), ..request.clone() };
+        let expected = request.reference();
+        for schedule in SCHEDULES {
+            assert_same(&format!("{schedule:?}"), &request.fused(schedule), &expected, TOLERANCE, 9);
+        }
     }
 }
 

@@ -13,3 +13,5 @@ mod projection;
 #[path = "../cope/request.rs"]
 mod request;
 mod rotated;
+mod subgroups;
+mod windows;

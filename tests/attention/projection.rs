@@ -11,13 +11,13 @@ use proptest::prelude::*;
 const U: f64 = 1.0 / (1u32 << 24) as f64;
 
 /// All that the device has, where `Rows` needs subgroups.
-fn schedules() -> impl Iterator<Item = ProjectionSchedule> {
+pub fn schedules() -> impl Iterator<Item = ProjectionSchedule> {
     use ProjectionSchedule::{Dots, Rows, Tiles};
     let lanes = gpu().has_subgroups() && gpu().info().subgroup_min_size >= 4;
     [Tiles, Rows, Dots].into_iter().filter(move |&schedule| schedule != Rows || lanes)
 }
 
-struct Case {
+pub struct Case {
     x: Both,
     weight: Both,
     bias: Option<Both>,
@@ -27,7 +27,7 @@ struct Case {
 }
 
 impl Case {
-    fn random(random: &mut Random, [batch, tokens, inputs, outputs]: [usize; 4], bias: bool) -> Self {
+    pub fn random(random: &mut Random, [batch, tokens, inputs, outputs]: [usize; 4], bias: bool) -> Self {
         Self {
             x: Both::random(random, [batch, tokens, 1, inputs], 1.0),
             weight: Both::random(random, [1, outputs, 1, inputs], 1.0),
@@ -89,7 +89,7 @@ impl Case {
     }
 
     #[track_caller]
-    fn assert_agrees(&self, schedule: ProjectionSchedule) {
+    pub fn assert_agrees(&self, schedule: ProjectionSchedule) {
         let got = self.run(gpu(), Some(schedule)).unwrap();
         self.assert_within(&got, &format!("{schedule:?}"));
     }

@@ -388,7 +388,7 @@ fn a_destroyed_buffer() -> phasor::Result<()> {
     let rotation = rope.prepare(&Rotate::in_place(&q))?;
     q.buffer().destroy();
     assert_refused!(gpu().submit(|pass| rotation.record(pass)), Device, "submission", "destroyed");
-    assert_refused!(rope.prepare(&Rotate::in_place(&q)), Device, "destroyed");
+    assert_refused!(rope.prepare(&Rotate::in_place(&q)), Device, "q: ", "destroyed");
     assert_refused!(gpu().read_blocking(&q), Device, "reading back", "destroyed");
     assert_works(gpu());
     Ok(())
@@ -399,14 +399,14 @@ fn another_device_s_buffers() -> phasor::Result<()> {
     let other = gpu_with(|_| ());
     let rope = rope()?;
     let (foreign, q) = (other.zeros(ElementType::F32, [1, 2, 2, 8])?, zeros([1, 2, 2, 8])?);
-    assert_refused!(rope.prepare(&Rotate::in_place(&foreign)), Device, "rope_rotate", "evice");
-    assert_refused!(rope.prepare(&Rotate::into(&q, &foreign)), Device, "rope_rotate", "evice");
+    assert_refused!(rope.prepare(&Rotate::in_place(&foreign)), Device, "q: ", "another device's");
+    assert_refused!(rope.prepare(&Rotate::into(&q, &foreign)), Device, "q.output: ", "another device's");
     let positions = other.upload_positions(&[0; 2], [1, 2])?;
     let rotate = Rotate::in_place(&q).positions(Positions::PerToken(positions.clone()));
-    assert_refused!(rope.prepare(&rotate), Device, "rope_rotate", "evice");
-    assert_refused!(rope.table_for(&positions), Device, "rope_table", "evice");
+    assert_refused!(rope.prepare(&rotate), Device, "positions: ", "another device's");
+    assert_refused!(rope.table_for(&positions), Device, "positions: ", "another device's");
     let table = Rope::new(&other, &Plain::new(1e4).frequencies(8)?, Pairing::HalfSplit)?.table(0, 2)?;
-    assert_refused!(rope.prepare(&Rotate::in_place(&q).from_table(&table)), Device, "rope_rotate", "evice");
+    assert_refused!(rope.prepare(&Rotate::in_place(&q).from_table(&table)), Device, "table: ", "another device's");
     assert_refused!(gpu().read_blocking(&foreign), Device, "reading back", "evice");
     let rotation = rope.prepare(&Rotate::in_place(&q))?;
     assert_refused!(other.submit(|pass| rotation.record(pass)), Device, "submission", "evice");

@@ -1,7 +1,6 @@
 // The same few operations on a GPU and on the CPU, with tensors `{values, shape}` in and out.
-import {
-  Rope, referenceAttention, referenceContextualBias, referenceRotate, referenceTable,
-} from "./pkg/phasor.js";
+import { Rope } from "./pkg/phasor.js";
+import init, { referenceAttention, referenceContextualBias, referenceRotate, referenceTable } from "./pkg/reference.js";
 
 /** Runs `work` with a function that notes what is to be freed afterwards, and frees it. */
 async function freeing(work) {
@@ -92,8 +91,13 @@ export class OnDevice {
   }
 }
 
-/** With the package's reference: plain loops in f64. */
+/** With the package's reference: plain loops in f64, which are loaded for it. */
 export class OnCpu {
+  static async load() {
+    await init();
+    return new OnCpu();
+  }
+
   async table(frequencies, positions) {
     return referenceTable(frequencies, positions);
   }

@@ -4,13 +4,14 @@ import { byId, choices, element, latest, slider } from "./dom.js";
 import { EMBEDDINGS, madeUp } from "./embeddings.js";
 import { fixed, short } from "./format.js";
 import { HeatMap } from "./heat-map.js";
-import { referenceGate, referencePositions } from "./pkg/phasor.js";
+import initReference, { referenceGate, referencePositions } from "./pkg/reference.js";
 import { onTheme } from "./theme.js";
 
 /** Attention weights come out of the kernel as its output if the values are a unit matrix, padded to whole lanes. */
 const LANES = 4;
 
 export async function startCope(compute, failed) {
+  await initReference();
   const model = await activations();
   const count = model.tokens.length;
   choices(byId("cope-layer"), model.layers.map((layer) => [layer, `layer ${layer}`]), model.layers.at(-1));

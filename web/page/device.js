@@ -37,5 +37,5 @@ export async function findDevice() {
       todo = "Often it is enough to load the page again, or to bring the graphics driver up to date.";
     }
   }
-  return { compute: new OnCpu(), on: "the CPU", why, todo };
+  return { compute: await OnCpu.load(), on: "the CPU", why, todo };
 }

@@ -3,58 +3,16 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::options::Value;
+use crate::options::{self, Answer, Properties};
 use crate::step::Step;
 use crate::tensor::Tensor;
-use js_sys::Promise;
+use js_sys::{Promise, Reflect};
 use phasor::attention::{Attention, ContextualPe, Fused, Gates, Schedule, Standing};
 use phasor::{ElementType, View};
 use wasm_bindgen::prelude::*;
 
-/// What attention reads and writes, what else can be said of it, and what of contextual position encoding.
-const ATTENTION: [&str; 15] = [
-    "q",
-    "k",
-    "v",
-    "output",
-    "lse",
-    "gateSum",
-    "scale",
-    "causal",
-    "window",
-    "standing",
-    "keyRanges",
-    "keep",
-    "bias",
-    "cope",
-    "schedule",
-];
-const COPE: [&str; 6] = ["positionEmbeddings", "query", "gates", "gatesSeeBias", "gateSum", "biasScale"];
-
-/// The names of schedules.
-const SCHEDULES: [(&str, Schedule); 3] =
-    [("tiles", Schedule::Tiles), ("rows", Schedule::Rows), ("split", Schedule::Split)];
-
-/// Tensors named in an options object, each kept for as long as the step lives.
-struct Tensors {
-    used: Vec<Tensor>,
-}
-
-impl Tensors {
-    fn optional(&mut self, options: &Value, name: &str) -> Result<Option<View>> {
-        Ok(options.get(name, Value::tensor)?.map(|tensor| self.used(tensor)))
-    }
-
-    fn required(&mut self, value: &Value) -> Result<View> {
-        Ok(self.used(value.tensor()?))
-    }
-
-    fn used(&mut self, tensor: Tensor) -> View {
-        let view = tensor.view().clone();
-        self.used.push(tensor);
-        view
-    }
-}
+/// Schedules, in the order of their names.
+const SCHEDULES: [Schedule; 3] = [Schedule::Tiles, Schedule::Rows, Schedule::Split];
 
 /// A prepared attention and where its output goes.
 struct Ready {
@@ -62,52 +20,51 @@ struct Ready {
     output: Tensor,
 }
 
+/// Tensors that a step works on, each kept for as long as it lives.
+#[derive(Default)]
+struct Tensors(Vec<Tensor>);
+
+impl Tensors {
+    fn view(&mut self, tensor: Tensor) -> View {
+        let view = tensor.view().clone();
+        self.0.push(tensor);
+        view
+    }
+
+    /// The next option.
+    fn needed(&mut self, options: &mut Properties) -> View {
+        self.view(options.needed())
+    }
+
+    /// The next option, if it is given.
+    fn optional(&mut self, options: &mut Properties) -> Option<View> {
+        options.tensor().map(|tensor| self.view(tensor))
+    }
+}
+
 fn prepare(device: &Device, options: &JsValue) -> Result<Ready> {
-    let options = Value::options("options", options, &ATTENTION)?;
-    let mut tensors = Tensors { used: Vec::new() };
-    let [q, k, v] = ["q", "k", "v"].map(|name| tensors.required(&options.property(name)));
-    let (q, k, v) = (q?, k?, v?);
-    let mut attention = Attention::new(&q, &k, &v);
-    if let Some(scale) = options.get("scale", Value::number)? {
-        attention = attention.scale(scale);
-    }
-    if options.get("causal", Value::flag)?.unwrap_or(false) {
-        attention = attention.causal();
-    }
-    if let Some(window) = options.get("window", Value::count)? {
-        attention = attention.window(window);
-    }
-    if let Some(standing) = options.get("standing", standing)? {
-        attention = attention.standing(standing);
-    }
-    if let Some(ranges) = tensors.optional(&options, "keyRanges")? {
-        attention = attention.key_ranges(&ranges);
-    }
-    if let Some(keep) = tensors.optional(&options, "keep")? {
-        attention = attention.keep(&keep);
-    }
-    if let Some(bias) = tensors.optional(&options, "bias")? {
-        attention = attention.bias(&bias);
-    }
-    if let Some(cope) = options.property("cope").given() {
-        attention = attention.cope(contextual(&mut tensors, &cope)?);
-    }
-    let output = match options.get("output", Value::tensor)? {
+    let mut options = options::read("attention", options, "options")?.all();
+    let mut tensors = Tensors::default();
+    let [q, k, v] = [(); 3].map(|()| tensors.needed(&mut options));
+    let output = options.tensor();
+    let [lse, gate_sum] = [(); 2].map(|()| tensors.optional(&mut options));
+    let attention = attention(Attention::new(&q, &k, &v), &mut tensors, &mut options);
+    let output = match output {
         Some(output) => output,
         None => {
             let ([batch, tokens, heads, _], [.., channels]) = (q.shape(), v.shape());
             Tensor::zeros(device, ElementType::F32, [batch, tokens, heads, channels])?
         }
     };
-    tensors.used.push(output.clone());
+    tensors.0.push(output.clone());
     let mut fused = Fused::new(&attention, output.view());
-    if let Some(schedule) = options.get("schedule", |schedule| schedule.word(&SCHEDULES))? {
+    if let Some(schedule) = options.next().word(&SCHEDULES) {
         fused = fused.schedule(schedule);
     }
-    if let Some(lse) = tensors.optional(&options, "lse")? {
+    if let Some(lse) = lse {
         fused = fused.lse(&lse);
     }
-    if let Some(sum) = tensors.optional(&options, "gateSum")? {
+    if let Some(sum) = gate_sum {
         fused = fused.gate_sum(&sum);
     }
     // Scratch memory is ours, so that it is freed with the step and not when the garbage collector comes by.
@@ -115,44 +72,81 @@ fn prepare(device: &Device, options: &JsValue) -> Result<Ready> {
     if scratch > 0 {
         let memory = Tensor::zeros(device, ElementType::F32, [1, 1, 1, scratch])?;
         fused = fused.scratch(memory.view());
-        tensors.used.push(memory);
+        tensors.0.push(memory);
     }
     let prepared = fused.prepare(device.gpu())?;
-    Ok(Ready { step: Step::new(prepared, &tensors.used), output })
+    Ok(Ready { step: Step::new(prepared, &tensors.0), output })
 }
 
-/// Where queries stand among the keys.
-fn standing(value: &Value) -> Result<Standing> {
-    match value.js().as_f64() {
-        Some(_) => Ok(Standing::From(value.whole()?.into())),
-        None => value.word(&[("last", Standing::Last), ("row-last", Standing::RowLast)]),
+/// An attention with the options that say what it is, from `scale` on.
+fn attention(mut attention: Attention<View>, tensors: &mut Tensors, options: &mut Properties) -> Attention<View> {
+    if let Some(scale) = options.next().number() {
+        attention = attention.scale(scale);
+    }
+    if options.next().flag() == Some(true) {
+        attention = attention.causal();
+    }
+    if let Some(window) = options.next().count() {
+        attention = attention.window(window);
+    }
+    if let Some(standing) = standing(&options.next()) {
+        attention = attention.standing(standing);
+    }
+    if let Some(ranges) = tensors.optional(options) {
+        attention = attention.key_ranges(&ranges);
+    }
+    if let Some(keep) = tensors.optional(options) {
+        attention = attention.keep(&keep);
+    }
+    if let Some(bias) = tensors.optional(options) {
+        attention = attention.bias(&bias);
+    }
+    if let Some(cope) = options.next().properties() {
+        attention = attention.cope(contextual(tensors, cope));
+    }
+    attention
+}
+
+/// Where queries stand among the keys: a word, or a number alone in a list.
+fn standing(answer: &Answer) -> Option<Standing> {
+    match answer.properties() {
+        Some(mut number) => number.next().whole().map(|from| Standing::From(from.into())),
+        None => answer.word(&[Standing::Last, Standing::RowLast]),
     }
 }
 
-fn contextual(tensors: &mut Tensors, cope: &Value) -> Result<ContextualPe<View>> {
-    cope.expect_known(&COPE)?;
-    let mut encoding = ContextualPe::new(&tensors.required(&cope.property("positionEmbeddings"))?);
-    if let Some(query) = tensors.optional(cope, "query")? {
+fn contextual(tensors: &mut Tensors, mut cope: Properties) -> ContextualPe<View> {
+    let mut encoding = ContextualPe::new(&tensors.needed(&mut cope));
+    if let Some(query) = tensors.optional(&mut cope) {
         encoding = encoding.query(&query);
     }
-    if let Some(gates) = cope.property("gates").given() {
-        encoding = encoding.gates(match gates.js().as_string().as_deref() {
-            Some("logits") => Gates::Logits,
-            Some("values") => Gates::Values,
-            Some(_) => return Err(gates.refuse("\"logits\", \"values\" or a Tensor of keys")),
-            None => Gates::Keys(tensors.required(&gates)?),
-        });
+    // A word's place, or keys.
+    let gates = cope.next();
+    match gates.count() {
+        Some(0) => encoding = encoding.gates(Gates::Logits),
+        Some(_) => encoding = encoding.gates(Gates::Values),
+        None => {
+            if let Some(keys) = gates.handle() {
+                encoding = encoding.gates(Gates::Keys(tensors.view(keys)));
+            }
+        }
     }
-    if let Some(see) = cope.get("gatesSeeBias", Value::flag)? {
+    if let Some(see) = cope.next().flag() {
         encoding = encoding.gates_see_bias(see);
     }
-    if let Some(sum) = tensors.optional(cope, "gateSum")? {
+    if let Some(sum) = tensors.optional(&mut cope) {
         encoding = encoding.gate_sum(&sum);
     }
-    if let Some(scale) = cope.get("biasScale", Value::number)? {
+    if let Some(scale) = cope.next().number() {
         encoding = encoding.bias_scale(scale);
     }
-    Ok(encoding)
+    encoding
+}
+
+/// What nobody has named, nobody could read.
+pub fn expect_output(options: &JsValue) -> Result<()> {
+    let output = Reflect::get(options, &"output".into()).unwrap_or_default();
+    options::read("tensor", &output, "options.output").map(|_| ())
 }
 
 #[wasm_bindgen]
@@ -165,8 +159,7 @@ impl Gpu {
     ) -> Promise {
         let device = self.device();
         device.promise("attention", 0, || {
-            // What nobody has named, nobody could read.
-            Value::argument("options", options).property("output").tensor()?;
+            expect_output(options)?;
             Ok(prepare(device, options)?.step)
         })
     }

@@ -2,7 +2,6 @@
 
 use crate::error::Result;
 use crate::frequencies::Frequencies;
-use crate::options::Shared;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 
@@ -15,10 +14,6 @@ pub struct ModelRope(phasor::config::ModelRope);
 #[wasm_bindgen]
 #[derive(Debug, Clone)]
 pub struct LayerRope(phasor::config::LayerRope);
-
-impl Shared for LayerRope {
-    const CLASS: &'static str = "LayerRope";
-}
 
 impl LayerRope {
     pub fn inner(&self) -> &phasor::config::LayerRope {
@@ -164,12 +159,6 @@ impl LayerRope {
             .iter()
             .map(|source| record(&[("setting", &source.setting), ("value", &source.value), ("from", &source.from)]))
             .collect()
-    }
-
-    /// Another handle to the same rope.
-    #[wasm_bindgen(js_name = __share, skip_typescript)]
-    pub fn share(&self) -> LayerRope {
-        self.clone()
     }
 }
 

@@ -3,26 +3,22 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::Gpu;
-use crate::options::Value;
+use crate::options;
 use crate::step::Step;
 use crate::tensor::Tensor;
 use js_sys::Promise;
 use phasor::{ContextualBias, ElementType};
 use wasm_bindgen::prelude::*;
 
-const KNOWN: [&str; 5] = ["query", "logits", "positionEmbeddings", "output", "scale"];
-
 fn prepare(device: &Device, options: &JsValue) -> Result<(Step, Tensor)> {
-    let options = Value::options("options", options, &KNOWN)?;
-    let [query, logits, embeddings] =
-        ["query", "logits", "positionEmbeddings"].map(|name| options.property(name).tensor());
-    let (query, logits, embeddings) = (query?, logits?, embeddings?);
-    let output = match options.get("output", Value::tensor)? {
+    let mut options = options::read("bias", options, "options")?.all();
+    let [query, logits, embeddings] = [options.needed(), options.needed(), options.needed()];
+    let output = match options.tensor() {
         Some(output) => output,
         None => Tensor::zeros(device, ElementType::F32, logits.view().shape())?,
     };
     let mut bias = ContextualBias::new(query.view(), logits.view(), embeddings.view(), output.view());
-    if let Some(scale) = options.get("scale", Value::number)? {
+    if let Some(scale) = options.next().number() {
         bias = bias.scale(scale);
     }
     let mut uses = vec![query.clone(), logits.clone(), embeddings.clone(), output.clone()];
@@ -46,8 +42,7 @@ impl Gpu {
     ) -> Promise {
         let device = self.device();
         device.promise("a contextual bias", 0, || {
-            // What nobody has named, nobody could read.
-            Value::argument("options", options).property("output").tensor()?;
+            crate::attention::expect_output(options)?;
             Ok(prepare(device, options)?.0)
         })
     }

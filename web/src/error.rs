@@ -1,7 +1,11 @@
 //! The library's errors as JavaScript's.
 
-use js_sys::Reflect;
 use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen(module = "/src/options.js")]
+extern "C" {
+    fn failed(code: &str, argument: Option<&str>, message: &str) -> JsValue;
+}
 
 /// A result whose error a page can catch.
 pub type Result<T> = std::result::Result<T, JsError>;
@@ -35,14 +39,14 @@ impl From<phasor::Error> for JsError {
             phasor::Error::Device { argument, .. } => ("Device", Some(argument)),
             _ => ("Other", None),
         };
-        let js = js_sys::Error::new(&error.to_string());
-        js.set_name("PhasorError");
-        // An object that was just made takes any property.
-        let _ = Reflect::set(&js, &"code".into(), &code.into());
-        if let Some(argument) = argument {
-            let _ = Reflect::set(&js, &"argument".into(), &argument.as_str().into());
-        }
-        Self(js.into())
+        Self(failed(code, argument.map(String::as_str), &error.to_string()))
+    }
+}
+
+/// What JavaScript has thrown.
+impl From<JsValue> for JsError {
+    fn from(thrown: JsValue) -> Self {
+        Self(thrown)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Frequencies: what a scaling law comes to.
 
 use crate::error::Result;
-use crate::options::{Shared, Value};
+use crate::options;
 use phasor::config::Spec;
 use phasor::frequencies::Plain;
 use wasm_bindgen::prelude::*;
@@ -12,10 +12,6 @@ use wasm_bindgen::prelude::*;
 #[wasm_bindgen]
 #[derive(Debug, Clone)]
 pub struct Frequencies(phasor::frequencies::Frequencies);
-
-impl Shared for Frequencies {
-    const CLASS: &'static str = "Frequencies";
-}
 
 impl From<phasor::frequencies::Frequencies> for Frequencies {
     fn from(frequencies: phasor::frequencies::Frequencies) -> Self {
@@ -37,7 +33,7 @@ impl Frequencies {
         #[wasm_bindgen(unchecked_param_type = "Float64Array | number[]")] inverse: &JsValue,
         #[wasm_bindgen(js_name = attentionFactor)] attention_factor: Option<f64>,
     ) -> Result<Frequencies> {
-        let inverse = Value::argument("inverse", inverse).doubles()?;
+        let inverse = options::read("doubles", inverse, "inverse")?.doubles();
         Ok(Self(phasor::frequencies::Frequencies::new(inverse, attention_factor.unwrap_or(1.0))?))
     }
 
@@ -75,11 +71,5 @@ impl Frequencies {
     #[wasm_bindgen(getter, js_name = rotaryDim)]
     pub fn rotary_dim(&self) -> u32 {
         self.0.rotary_dim() as u32
-    }
-
-    /// Another handle to the same frequencies.
-    #[wasm_bindgen(js_name = __share, skip_typescript)]
-    pub fn share(&self) -> Frequencies {
-        self.clone()
     }
 }

@@ -3,7 +3,7 @@
 use crate::adopt;
 use crate::device::{Device, promised, rejected};
 use crate::error::{Result, refused};
-use crate::options::{Shared, Value};
+use crate::options::{self, Answer};
 use crate::step::Step;
 use crate::tensor::{ELEMENTS, Tensor};
 use js_sys::{Promise, Reflect};
@@ -20,10 +20,6 @@ pub struct Gpu {
     device: Device,
 }
 
-impl Shared for Gpu {
-    const CLASS: &'static str = "Gpu";
-}
-
 impl Gpu {
     pub fn device(&self) -> &Device {
         &self.device
@@ -35,8 +31,9 @@ impl Gpu {
     }
 }
 
-fn element_or_f32(value: &JsValue) -> Result<ElementType> {
-    Value::argument("element", value).given().map_or(Ok(ElementType::F32), |value| value.word(&ELEMENTS))
+fn shape_and_element(shape: &JsValue, element: &JsValue) -> Result<([usize; 4], ElementType)> {
+    let shape = options::read("shape", shape, "shape")?.shape();
+    Ok((shape, options::read("element", element, "element")?.word(&ELEMENTS).unwrap_or(ElementType::F32)))
 }
 
 #[wasm_bindgen]
@@ -61,7 +58,7 @@ impl Gpu {
     #[wasm_bindgen(unchecked_return_type = "Promise<Gpu>")]
     pub fn adopt(#[wasm_bindgen(unchecked_param_type = "GPUDevice")] device: &JsValue) -> Promise {
         if !adopt::has_method(device, "createBuffer") {
-            return rejected(Value::argument("device", device).refuse("a GPUDevice"));
+            return rejected(refused("device", "no GPUDevice", "a GPUDevice"));
         }
         let device = device.clone();
         promised(Box::pin(async move { Ok(Gpu { device: Device::new(adopt::device(&device).await?) }.into()) }))
@@ -88,14 +85,16 @@ impl Gpu {
         #[wasm_bindgen(unchecked_param_type = "Shape")] shape: &JsValue,
         #[wasm_bindgen(unchecked_optional_param_type = "FloatType")] element: &JsValue,
     ) -> Promise {
-        let read = || Ok((Value::argument("shape", shape).counts()?, element_or_f32(element)?));
-        let (shape, element) = match read() {
+        let (shape, element) = match shape_and_element(shape, element) {
             Ok(read) => read,
             Err(error) => return rejected(error),
         };
-        let (device, values) = (&self.device, Value::argument("values", values));
+        let device = &self.device;
         device.promise("a tensor's buffer", Self::bytes(shape, element), || {
-            Ok(Tensor::owning(device, device.gpu().upload_as(element, &values.floats()?, shape)?))
+            Ok(Tensor::owning(
+                device,
+                device.gpu().upload_as(element, &options::read("values", values, "values")?.floats(), shape)?,
+            ))
         })
     }
 
@@ -106,8 +105,7 @@ impl Gpu {
         #[wasm_bindgen(unchecked_param_type = "Shape")] shape: &JsValue,
         #[wasm_bindgen(unchecked_optional_param_type = "ElementType")] element: &JsValue,
     ) -> Promise {
-        let read = || Ok((Value::argument("shape", shape).counts()?, element_or_f32(element)?));
-        let (shape, element) = match read() {
+        let (shape, element) = match shape_and_element(shape, element) {
             Ok(read) => read,
             Err(error) => return rejected(error),
         };
@@ -122,13 +120,13 @@ impl Gpu {
         #[wasm_bindgen(unchecked_param_type = "Int32Array")] values: &JsValue,
         #[wasm_bindgen(unchecked_param_type = "Shape")] shape: &JsValue,
     ) -> Promise {
-        let shape = match Value::argument("shape", shape).counts() {
-            Ok(shape) => shape,
+        let shape = match options::read("shape", shape, "shape") {
+            Ok(shape) => shape.shape(),
             Err(error) => return rejected(error),
         };
-        let (device, values) = (&self.device, Value::argument("values", values));
+        let device = &self.device;
         device.promise("a tensor's buffer", Self::bytes(shape, ElementType::I32), || {
-            let values = values.integers()?;
+            let values = options::read("integers", values, "values")?.integers();
             let elements = Layout::contiguous(shape)?.elements();
             if elements != values.len() {
                 let was = format!("{shape:?}, {elements} elements");
@@ -149,17 +147,18 @@ impl Gpu {
         #[wasm_bindgen(unchecked_param_type = "Shape")] shape: &JsValue,
         #[wasm_bindgen(unchecked_optional_param_type = "WrapOptions")] options: &JsValue,
     ) -> Result<Tensor> {
-        let options = Value::options("options", options, &["element", "offset", "strides"])?;
+        let mut options = options::read("wrap", options, "options")?.all();
         let number = |property: &str| Reflect::get(buffer, &property.into()).ok().and_then(|number| number.as_f64());
         let (Some(size), Some(usage)) = (number("size"), number("usage")) else {
-            return Err(Value::argument("buffer", buffer).refuse("a GPUBuffer"));
+            return Err(refused("buffer", "no GPUBuffer", "a GPUBuffer"));
         };
-        let element = options.get("element", |value| value.word(&ELEMENTS))?.unwrap_or(ElementType::F32);
-        let offset = options.get("offset", Value::count)?.unwrap_or(0);
-        let shape = Value::argument("shape", shape).counts()?;
-        let layout = match options.get("strides", Value::counts)? {
-            Some(strides) => Layout::strided(shape, strides, offset)?,
-            None => Layout::contiguous(shape)?.offset_by(offset)?,
+        let element = options.next().word(&ELEMENTS).unwrap_or(ElementType::F32);
+        let offset = options.next().count().unwrap_or(0);
+        let shape = options::read("shape", shape, "shape")?.shape();
+        let strides = options.next();
+        let layout = match strides.is_given() {
+            true => Layout::strided(shape, strides.shape(), offset)?,
+            false => Layout::contiguous(shape)?.offset_by(offset)?,
         };
         let buffer = adopt::buffer(self.device.gpu(), self.device.js(), buffer, size as u64, usage as u32)?;
         Ok(Tensor::borrowing(&self.device, View::new(&buffer, element, layout)?))
@@ -170,16 +169,10 @@ impl Gpu {
     pub fn run(&self, #[wasm_bindgen(unchecked_param_type = "Step[]")] steps: Vec<JsValue>) -> Promise {
         let device = &self.device;
         device.promise("a submission", 0, || {
-            let steps: Vec<Step> =
-                steps.iter().map(|step| Value::argument("steps", step).shared()).collect::<Result<_>>()?;
+            let steps: Vec<_> = steps.iter().map(|step| options::read("step", step, "steps")).collect::<Result<_>>()?;
+            let steps: Vec<Step> = steps.into_iter().filter_map(Answer::handle).collect();
             device.gpu().submit(|pass| steps.iter().for_each(|step| step.record(pass)))?;
             Ok(JsValue::UNDEFINED)
         })
-    }
-
-    /// Another handle to the same device.
-    #[wasm_bindgen(js_name = __share, skip_typescript)]
-    pub fn share(&self) -> Gpu {
-        self.clone()
     }
 }

@@ -1,176 +1,116 @@
-//! Reads what a page hands over: options objects, numbers, words, typed arrays. Whatever it is, it is an answer or an
-//! error that names the argument.
+//! What a page hands over, once `options.js` has read it: there it was refused, or here it is as the tables there say.
 
-use crate::error::{Result, refused};
-use crate::tensor::Tensor;
-use js_sys::{Array, Float32Array, Float64Array, Function, Int32Array, Reflect};
-use wasm_bindgen::convert::TryFromJsValue;
+use crate::error::Result;
+use js_sys::{Array, Float32Array, Float64Array, Int32Array, Uint32Array};
+use phasor::{Direction, Pairing};
 use wasm_bindgen::prelude::*;
 
-/// A class of this package whose objects can be handed over inside of other objects.
-pub trait Shared: TryFromJsValue {
-    /// The class's name.
-    const CLASS: &'static str;
+#[wasm_bindgen(module = "/src/options.js")]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = read)]
+    fn read_as(kind: &str, value: &JsValue, name: &str) -> std::result::Result<JsValue, JsValue>;
 }
 
-/// One argument, or one property of an options object.
-pub struct Value {
-    name: String,
-    value: JsValue,
+/// Pairings, in the order of their names.
+const PAIRINGS: [Pairing; 2] = [Pairing::HalfSplit, Pairing::Interleaved];
+
+/// Directions, in the order of their names.
+pub const DIRECTIONS: [Direction; 3] = [Direction::Forward, Direction::Inverse, Direction::Adjoint];
+
+/// What `options.js` makes of an argument.
+///
+/// # Errors
+/// Its error, which names the argument.
+pub fn read(kind: &str, value: &JsValue, name: &str) -> Result<Answer> {
+    Ok(Answer(read_as(kind, value, name)?))
 }
 
-impl Value {
-    /// An argument of a call.
-    pub fn argument(name: &str, value: &JsValue) -> Self {
-        Self { name: name.into(), value: value.clone() }
-    }
+/// One argument or property, or nothing where it was left out.
+pub struct Answer(JsValue);
 
-    /// A property, known by the whole path if it lies within another one.
-    pub fn property(&self, name: &str) -> Self {
-        // Fails only for what is no object, and then there is no property.
-        let value = Reflect::get(&self.value, &name.into()).unwrap_or_default();
-        let path = if self.name.is_empty() { name.into() } else { format!("{}.{name}", self.name) };
-        Self { name: path, value }
-    }
-
-    /// A property, read, if it is given.
-    pub fn get<T>(&self, name: &str, read: fn(&Self) -> Result<T>) -> Result<Option<T>> {
-        self.property(name).given().map(|value| read(&value)).transpose()
-    }
-
-    /// An options object, none of whose properties is unknown: a misspelt one should not go unnoticed.
-    pub fn options(name: &str, value: &JsValue, known: &[&str]) -> Result<Self> {
-        let options = Self::argument(name, value);
-        options.expect_known(known).map(|()| options)
-    }
-
-    /// Refuses what is neither left out nor an object of these properties.
-    pub fn expect_known(&self, known: &[&str]) -> Result<()> {
-        if !self.is_given() {
-            return Ok(());
-        }
-        let Some(object) = self.value.dyn_ref::<js_sys::Object>() else {
-            return Err(self.refuse("an object"));
-        };
-        match js_sys::Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !known.contains(&&**key))
-        {
-            Some(unknown) => Err(refused(&self.property(&unknown).name, "given", known.join(", "))),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether it is neither `undefined` nor `null`.
+impl Answer {
+    /// Whether it was not left out.
     pub fn is_given(&self) -> bool {
-        !self.value.is_undefined() && !self.value.is_null()
+        !self.0.is_undefined()
     }
 
-    /// Itself, if it is given.
-    pub fn given(self) -> Option<Self> {
-        self.is_given().then_some(self)
+    /// The value itself, if there is one.
+    pub fn given(self) -> Option<JsValue> {
+        self.is_given().then_some(self.0)
     }
 
-    /// A finite number.
-    pub fn number(&self) -> Result<f64> {
-        self.value.as_f64().filter(|n| n.is_finite()).ok_or_else(|| self.refuse("a finite number"))
-    }
-
-    /// A whole number within the range of an i32.
-    pub fn whole(&self) -> Result<i32> {
-        let whole = self.value.as_f64().filter(|n| *n == f64::from(*n as i32));
-        whole.map(|n| n as i32).ok_or_else(|| self.refuse("a whole number within the range of an i32"))
+    /// Whatever number there is.
+    pub fn number(&self) -> Option<f64> {
+        self.0.as_f64()
     }
 
     /// A whole number, not negative.
-    pub fn count(&self) -> Result<usize> {
-        let count = self.value.as_f64().filter(|n| *n == f64::from(*n as u32));
-        count.map(|n| n as usize).ok_or_else(|| self.refuse("a whole number, not negative"))
+    pub fn count(&self) -> Option<usize> {
+        self.number().map(|count| count as usize)
+    }
+
+    /// A whole number.
+    pub fn whole(&self) -> Option<i32> {
+        self.number().map(|whole| whole as i32)
     }
 
     /// A truth value.
-    pub fn flag(&self) -> Result<bool> {
-        self.value.as_bool().ok_or_else(|| self.refuse("true or false"))
+    pub fn flag(&self) -> Option<bool> {
+        self.0.as_bool()
     }
 
-    /// One of some words, with what each stands for.
-    pub fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T> {
-        let word = self.value.as_string();
-        let found = words.iter().find(|(name, _)| Some(*name) == word.as_deref());
-        found.map(|&(_, meaning)| meaning).ok_or_else(|| {
-            let names: Vec<_> = words.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-            self.refuse(&names.join(" or "))
-        })
+    /// What a word stands for, by its place.
+    pub fn word<T: Copy>(&self, meanings: &[T]) -> Option<T> {
+        meanings.get(self.count()?).copied()
     }
 
-    /// `[batch, tokens, heads, channels]`, or another list of so many whole numbers.
-    pub fn counts<const N: usize>(&self) -> Result<[usize; N]> {
-        let wrong = || self.refuse(&format!("an array of {N} whole numbers"));
-        if !Array::is_array(&self.value) && !js_sys::Uint32Array::is_type_of(&self.value) {
-            return Err(wrong());
-        }
-        let list = Array::from(&self.value);
-        let numbers: Vec<_> = list
-            .iter()
-            .map(|value| Self { name: String::new(), value }.count().ok())
-            .collect::<Option<_>>()
-            .ok_or_else(wrong)?;
-        numbers.try_into().map_err(|_| wrong())
+    /// Which channels make a pair.
+    pub fn pairing(&self) -> Pairing {
+        self.word(&PAIRINGS).unwrap_or(Pairing::HalfSplit)
+    }
+
+    /// `[batch, tokens, heads, channels]`.
+    pub fn shape(&self) -> [usize; 4] {
+        let list: &Uint32Array = self.0.unchecked_ref();
+        [0, 1, 2, 3].map(|axis| list.get_index(axis) as usize)
     }
 
     /// A `Float32Array`.
-    pub fn floats(&self) -> Result<Vec<f32>> {
-        self.value.dyn_ref().map(Float32Array::to_vec).ok_or_else(|| self.refuse("a Float32Array"))
+    pub fn floats(&self) -> Vec<f32> {
+        self.0.unchecked_ref::<Float32Array>().to_vec()
     }
 
-    /// A `Float64Array`, a `Float32Array` or an array of numbers, as f64.
-    pub fn doubles(&self) -> Result<Vec<f64>> {
-        if let Some(doubles) = self.value.dyn_ref::<Float64Array>() {
-            return Ok(doubles.to_vec());
-        }
-        if let Some(floats) = self.value.dyn_ref::<Float32Array>() {
-            return Ok(floats.to_vec().into_iter().map(f64::from).collect());
-        }
-        let numbers = Array::is_array(&self.value)
-            .then(|| Array::from(&self.value).iter().map(|value| value.as_f64()).collect::<Option<_>>());
-        numbers.flatten().ok_or_else(|| self.refuse("a Float64Array, a Float32Array or an array of numbers"))
+    /// A `Float64Array`.
+    pub fn doubles(&self) -> Vec<f64> {
+        self.0.unchecked_ref::<Float64Array>().to_vec()
     }
 
     /// An `Int32Array`.
-    pub fn integers(&self) -> Result<Vec<i32>> {
-        self.value.dyn_ref().map(Int32Array::to_vec).ok_or_else(|| self.refuse("an Int32Array"))
+    pub fn integers(&self) -> Vec<i32> {
+        self.0.unchecked_ref::<Int32Array>().to_vec()
     }
 
-    /// An object of this package, which the page keeps.
-    pub fn shared<T: Shared>(&self) -> Result<T> {
-        // Converting an object takes it away from the page: a second handle to the same thing is converted instead.
-        let handle =
-            Reflect::get(&self.value, &"__share".into()).ok().and_then(|share| share.dyn_into::<Function>().ok());
-        let handle = handle.and_then(|share| share.call0(&self.value).ok());
-        let shared = handle.and_then(|handle| T::try_from_js_value(handle).ok());
-        shared.ok_or_else(|| self.refuse(&format!("a {} that has not been freed", T::CLASS)))
+    /// The answers for an options object's properties.
+    pub fn properties(&self) -> Option<Properties> {
+        self.0.is_object().then(|| Properties { answers: self.0.unchecked_ref::<Array>().clone(), next: 0 })
     }
 
-    /// A tensor on the device.
-    pub fn tensor(&self) -> Result<Tensor> {
-        self.shared()
+    /// As [`Answer::properties`], of what cannot be left out.
+    pub fn all(&self) -> Properties {
+        Properties { answers: self.0.unchecked_ref::<Array>().clone(), next: 0 }
     }
+}
 
-    /// The value itself.
-    pub fn js(&self) -> &JsValue {
-        &self.value
-    }
+/// The answers for an options object's properties, in the order of its table.
+pub struct Properties {
+    answers: Array,
+    next: u32,
+}
 
-    /// An error about this value.
-    pub fn refuse(&self, may_be: &str) -> crate::error::JsError {
-        let was = match &self.value {
-            value if value.is_undefined() => "left out".into(),
-            value => match (value.as_f64(), value.as_string()) {
-                (Some(number), _) => format!("{number}"),
-                (_, Some(text)) => format!("\"{text}\""),
-                // An object's own words may be long, or fail.
-                _ if Array::is_array(value) => "an array".into(),
-                _ => value.js_typeof().as_string().unwrap_or_default(),
-            },
-        };
-        refused(&self.name, was, may_be)
+impl Properties {
+    /// The next one.
+    pub fn next(&mut self) -> Answer {
+        self.next += 1;
+        Answer(self.answers.get(self.next - 1))
     }
 }

@@ -1,14 +1,49 @@
 //! The operations in plain f64 loops: what the kernels are checked against, and for pages without a device.
 
 use crate::error::Result;
-use crate::frequencies::Frequencies;
-use crate::options::Value;
-use crate::rope::{DIRECTIONS, PAIRINGS};
+use crate::options::{self, Answer, DIRECTIONS, Properties};
 use js_sys::{Float64Array, Object, Reflect};
 use phasor::attention::{Attention, ContextualPe, Standing};
+use phasor::frequencies::Frequencies;
 use phasor::reference::{self, Tensor};
 use phasor::{Direction, Layout};
 use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+import type { Direction, Pairing, Shape } from "./phasor.js";
+
+/** What an object of class `Frequencies` says of itself. */
+export interface HostFrequencies { readonly inverse: Float64Array | number[]; readonly attentionFactor?: number }
+
+/** A tensor in JavaScript's memory, without gaps. */
+export interface HostTensor { values: Float64Array | Float32Array | number[]; shape: Shape }
+
+export interface ReferenceRotateOptions {
+  pairing: Pairing;
+  firstChannel?: number;
+  direction?: Direction;
+  /** The first token's position (0 if left out), or one for each row and token. */
+  positions?: number | Int32Array;
+}
+
+/** As `AttentionOptions`, of tensors in JavaScript's memory. */
+export interface ReferenceAttentionOptions {
+  q: HostTensor;
+  k: HostTensor;
+  v: HostTensor;
+  scale?: number;
+  causal?: boolean;
+  window?: number;
+  standing?: number;
+  keep?: HostTensor;
+  bias?: HostTensor;
+  cope?: { positionEmbeddings: HostTensor; query?: HostTensor; biasScale?: number };
+}
+
+/** `output` `[batch, tokens, heads, value channels]`, `lse` `[batch, tokens, heads]`, `gateSum` `[batch, tokens, heads, 2]`. */
+export interface ReferenceAttended { output: Float64Array; lse: Float64Array; gateSum: Float64Array }
+"#;
 
 /// Numbers and their shape, as a page hands them over: `{values, shape}`.
 struct Array {
@@ -17,10 +52,9 @@ struct Array {
 }
 
 impl Array {
-    fn of(value: &Value) -> Result<Self> {
-        value.expect_known(&["values", "shape"])?;
-        let values = value.property("values").doubles()?;
-        let layout = Layout::contiguous(value.property("shape").counts()?)?;
+    fn of(mut host: Properties) -> Result<Self> {
+        let values = host.next().doubles();
+        let layout = Layout::contiguous(host.next().shape())?;
         let elements = layout.elements();
         if values.len() == elements {
             return Ok(Self { values, layout });
@@ -29,8 +63,12 @@ impl Array {
         Err(crate::error::refused("shape", format!("{:?}, {elements} elements", layout.shape()), may_be))
     }
 
-    fn optional(value: Value) -> Result<Option<Self>> {
-        value.given().map(|value| Self::of(&value)).transpose()
+    fn argument(value: &JsValue, name: &str) -> Result<Self> {
+        Self::of(options::read("host", value, name)?.all())
+    }
+
+    fn optional(host: Answer) -> Result<Option<Self>> {
+        host.properties().map(Self::of).transpose()
     }
 
     fn tensor(&self) -> Result<Tensor<'_>> {
@@ -47,43 +85,47 @@ fn object(fields: &[(&str, &[f64])]) -> Object {
     object
 }
 
+/// What a page's frequencies say of themselves: they may be another module's.
+fn of_page(frequencies: &JsValue) -> Result<Frequencies> {
+    let mut frequencies = options::read("frequencies", frequencies, "frequencies")?.all();
+    let inverse = frequencies.next().doubles();
+    Ok(Frequencies::new(inverse, frequencies.next().number().unwrap_or(1.0))?)
+}
+
 /// Cosines and sines of positions, times the attention factor: two arrays `[positions, pairs]`, in f64.
 #[wasm_bindgen(js_name = referenceTable, unchecked_return_type = "{ cos: Float64Array; sin: Float64Array }")]
 pub fn table(
-    frequencies: &Frequencies,
+    #[wasm_bindgen(unchecked_param_type = "HostFrequencies")] frequencies: &JsValue,
     #[wasm_bindgen(unchecked_param_type = "Int32Array")] positions: &JsValue,
 ) -> Result<Object> {
-    let positions = Value::argument("positions", positions).integers()?;
-    let (cos, sin) = reference::rope_table(frequencies.inner(), positions);
+    let positions = options::read("integers", positions, "positions")?.integers();
+    let (cos, sin) = reference::rope_table(&of_page(frequencies)?, positions);
     Ok(object(&[("cos", &cos), ("sin", &sin)]))
 }
 
 /// The rotation of a tensor, in f64: as many numbers, in the same order.
 #[wasm_bindgen(js_name = referenceRotate)]
 pub fn rotate(
-    frequencies: &Frequencies,
+    #[wasm_bindgen(unchecked_param_type = "HostFrequencies")] frequencies: &JsValue,
     #[wasm_bindgen(unchecked_param_type = "HostTensor")] x: &JsValue,
     #[wasm_bindgen(unchecked_param_type = "ReferenceRotateOptions")] options: &JsValue,
 ) -> Result<Vec<f64>> {
-    let Array { mut values, layout } = Array::of(&Value::argument("x", x))?;
-    let options = Value::options("options", options, &["pairing", "firstChannel", "direction", "positions"])?;
-    let pairing = options.property("pairing").word(&PAIRINGS)?;
-    let first = options.get("firstChannel", Value::count)?.unwrap_or(0);
-    let direction = options.get("direction", |direction| direction.word(&DIRECTIONS))?;
-    let direction = direction.unwrap_or(Direction::Forward);
+    let Array { mut values, layout } = Array::argument(x, "x")?;
+    let mut options = options::read("hostRotate", options, "options")?.all();
+    let pairing = options.next().pairing();
+    let first = options.next().count().unwrap_or(0);
+    let direction = options.next().word(&DIRECTIONS).unwrap_or(Direction::Forward);
     let [batch, tokens, ..] = layout.shape();
-    let positions = options.property("positions");
-    let start = match positions.js().as_f64() {
-        Some(_) => positions.whole()?,
-        None => 0,
-    };
-    let listed =
-        if positions.is_given() && positions.js().as_f64().is_none() { positions.integers()? } else { Vec::new() };
-    if positions.is_given() && !listed.is_empty() && listed.len() != batch * tokens {
-        return Err(positions.refuse(&format!("a number, or an Int32Array of {}", batch * tokens)));
+    let positions = options.next();
+    let start = positions.whole();
+    let listed = if positions.is_given() && start.is_none() { positions.integers() } else { Vec::new() };
+    if !listed.is_empty() && listed.len() != batch * tokens {
+        let may_be = format!("a number, or an Int32Array of {}", batch * tokens);
+        return Err(crate::error::refused("options.positions", format!("one of {}", listed.len()), may_be));
     }
+    let start = start.unwrap_or(0);
     let position = |b: usize, t: usize| listed.get(b * tokens + t).copied().unwrap_or(start.wrapping_add(t as i32));
-    reference::rope_rotate(&mut values, layout, frequencies.inner(), pairing, first, direction, position)?;
+    reference::rope_rotate(&mut values, layout, &of_page(frequencies)?, pairing, first, direction, position)?;
     Ok(values)
 }
 
@@ -94,9 +136,9 @@ pub fn contextual_bias(
     #[wasm_bindgen(unchecked_param_type = "HostTensor")] logits: &JsValue,
     #[wasm_bindgen(js_name = positionEmbeddings, unchecked_param_type = "HostTensor")] embeddings: &JsValue,
 ) -> Result<Vec<f64>> {
-    let query = Array::of(&Value::argument("query", query))?;
-    let logits = Array::of(&Value::argument("logits", logits))?;
-    let embeddings = Array::of(&Value::argument("positionEmbeddings", embeddings))?;
+    let query = Array::argument(query, "query")?;
+    let logits = Array::argument(logits, "logits")?;
+    let embeddings = Array::argument(embeddings, "positionEmbeddings")?;
     Ok(reference::cope(&query.tensor()?, &logits.tensor()?, &embeddings.tensor()?)?)
 }
 
@@ -106,7 +148,7 @@ pub fn positions(
     #[wasm_bindgen(unchecked_param_type = "Float64Array | number[]")] gates: &JsValue,
     positions: u32,
 ) -> Result<Vec<f64>> {
-    Ok(reference::cope_positions(&Value::argument("gates", gates).doubles()?, 0.0, positions as usize))
+    Ok(reference::cope_positions(&options::read("doubles", gates, "gates")?.doubles(), 0.0, positions as usize))
 }
 
 /// How much a key counts in contextual position encoding: the sigmoid of its logit, and 0 for a masked one.
@@ -120,44 +162,39 @@ pub fn gate(logit: f64) -> f64 {
 pub fn attention(
     #[wasm_bindgen(unchecked_param_type = "ReferenceAttentionOptions")] options: &JsValue,
 ) -> Result<Object> {
-    let known = ["q", "k", "v", "scale", "causal", "window", "standing", "keep", "bias", "cope"];
-    let options = Value::options("options", options, &known)?;
-    let [q, k, v] = ["q", "k", "v"].map(|name| Array::of(&options.property(name)));
+    let mut options = options::read("hostAttention", options, "options")?.all();
+    let [q, k, v] = [(); 3].map(|()| Array::of(options.next().all()));
     let (q, k, v) = (q?, k?, v?);
-    let [keep, bias] = ["keep", "bias"].map(|name| Array::optional(options.property(name)));
-    let (keep, bias) = (keep?, bias?);
     let mut attention = Attention::new(&q.tensor()?, &k.tensor()?, &v.tensor()?);
-    if let Some(scale) = options.get("scale", Value::number)? {
+    if let Some(scale) = options.next().number() {
         attention = attention.scale(scale);
     }
-    if options.get("causal", Value::flag)?.unwrap_or(false) {
+    if options.next().flag() == Some(true) {
         attention = attention.causal();
     }
-    if let Some(window) = options.get("window", Value::count)? {
+    if let Some(window) = options.next().count() {
         attention = attention.window(window);
     }
-    if let Some(standing) = options.get("standing", Value::whole)? {
+    if let Some(standing) = options.next().whole() {
         attention = attention.standing(Standing::From(standing.into()));
     }
+    let [keep, bias] = [(); 2].map(|()| Array::optional(options.next()));
+    let (keep, bias) = (keep?, bias?);
     if let Some(keep) = &keep {
         attention = attention.keep(&keep.tensor()?);
     }
     if let Some(bias) = &bias {
         attention = attention.bias(&bias.tensor()?);
     }
-    let cope = options.property("cope");
-    cope.expect_known(&["positionEmbeddings", "query", "biasScale"])?;
-    let query = Array::optional(cope.property("query"))?;
-    let embeddings = match cope.is_given() {
-        true => Some(Array::of(&cope.property("positionEmbeddings"))?),
-        false => None,
-    };
+    let mut cope = options.next().properties();
+    let embeddings = cope.as_mut().map(|cope| Array::of(cope.next().all())).transpose()?;
+    let query = cope.as_mut().map(|cope| Array::optional(cope.next())).transpose()?.flatten();
     if let Some(embeddings) = &embeddings {
         let mut encoding = ContextualPe::new(&embeddings.tensor()?);
         if let Some(query) = &query {
             encoding = encoding.query(&query.tensor()?);
         }
-        if let Some(scale) = cope.get("biasScale", Value::number)? {
+        if let Some(scale) = cope.and_then(|mut cope| cope.next().number()) {
             encoding = encoding.bias_scale(scale);
         }
         attention = attention.cope(encoding);

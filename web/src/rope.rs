@@ -1,23 +1,16 @@
 //! Rotary encoding on the device.
 
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Result, refused};
 use crate::frequencies::Frequencies;
 use crate::gpu::Gpu;
-use crate::options::{Shared, Value};
+use crate::options::{self, DIRECTIONS, Properties};
 use crate::step::Step;
 use crate::tensor::Tensor;
 use js_sys::Promise;
 use phasor::frequencies::Axes;
-use phasor::{CacheRows, Direction, Pairing, Positions, Rotate};
+use phasor::{CacheRows, Positions, Rotate};
 use wasm_bindgen::prelude::*;
-
-/// The names of pairings.
-pub const PAIRINGS: [(&str, Pairing); 2] = [("half-split", Pairing::HalfSplit), ("interleaved", Pairing::Interleaved)];
-
-/// The names of directions.
-pub const DIRECTIONS: [(&str, Direction); 3] =
-    [("forward", Direction::Forward), ("inverse", Direction::Inverse), ("adjoint", Direction::Adjoint)];
 
 /// A rotary encoding on a device: frequencies, pairing, and which channels of a head turn.
 #[wasm_bindgen]
@@ -37,16 +30,6 @@ pub struct RopeTable {
     positions: Option<Tensor>,
 }
 
-impl Shared for RopeTable {
-    const CLASS: &'static str = "RopeTable";
-}
-
-/// What a rotation reads and writes.
-const TENSORS: [&str; 5] = ["q", "qOut", "k", "kOut", "kCache"];
-
-/// What else can be said of a rotation.
-const SETTINGS: [&str; 5] = ["rows", "positions", "samePosition", "direction", "table"];
-
 #[wasm_bindgen]
 impl Rope {
     /// Puts frequencies on the device.
@@ -58,13 +41,14 @@ impl Rope {
     ) -> Promise {
         let device = gpu.device();
         device.promise("a rope's frequencies", 0, || {
-            let options = Value::options("options", options, &["pairing", "firstChannel", "axes"])?;
-            let pairing = options.property("pairing").word(&PAIRINGS)?;
+            let mut options = options::read("rope", options, "options")?.all();
+            let pairing = options.next().pairing();
+            let first = options.next().count().unwrap_or(0);
+            let axes = options.next();
             let mut rope = phasor::Rope::new(device.gpu(), frequencies.inner(), pairing)?;
-            if let Some(axes) = options.get("axes", axes_of_pairs)? {
-                rope = rope.with_axes(&axes)?;
+            if axes.is_given() {
+                rope = rope.with_axes(&axes_of_pairs(&axes.doubles())?)?;
             }
-            let first = options.get("firstChannel", Value::count)?.unwrap_or(0);
             Ok(Rope { device: device.clone(), rope: rope.from_channel(first) })
         })
     }
@@ -93,9 +77,9 @@ impl Rope {
         #[wasm_bindgen(unchecked_param_type = "Pairing")] pairing: &JsValue,
     ) -> Promise {
         let device = gpu.device();
-        let pairing = Value::argument("pairing", pairing).word(&PAIRINGS);
         device.promise("a rope's frequencies", 0, || {
-            let rope = phasor::Rope::between(device.gpu(), from.inner(), to.inner(), pairing?)?;
+            let pairing = options::read("pairing", pairing, "pairing")?.pairing();
+            let rope = phasor::Rope::between(device.gpu(), from.inner(), to.inner(), pairing)?;
             Ok(Rope { device: device.clone(), rope })
         })
     }
@@ -149,51 +133,50 @@ impl Rope {
     }
 
     fn step(&self, options: &JsValue) -> Result<Step> {
-        let known = [&TENSORS[..], &SETTINGS[..]].concat();
-        let options = Value::options("options", options, &known)?;
+        let mut options = options::read("rotate", options, "options")?.all();
         let mut uses = Vec::new();
-        let mut tensor = |name: &str| -> Result<Option<phasor::View>> {
-            let tensor = options.get(name, Value::tensor)?;
-            Ok(tensor.map(|tensor| {
-                let view = tensor.view().clone();
-                uses.push(tensor);
-                view
-            }))
+        let mut view = |tensor: Tensor| {
+            let view = tensor.view().clone();
+            uses.push(tensor);
+            view
         };
-        let [q, q_out, k, k_out, k_cache] = TENSORS.map(&mut tensor);
-        let (q, q_out, k, k_out, k_cache) = (q?, q_out?, k?, k_out?, k_cache?);
-        let rows = options.get("rows", start_or_per_token)?;
-        let rows_needed = || options.property("rows").refuse("a tensor, or {perToken: tensor}, beside kCache");
+        let [q, q_out, k, k_out, k_cache] = [(); 5].map(|()| options.tensor().map(&mut view));
+        let rows = options
+            .next()
+            .properties()
+            .map(|rows| of_numbers(rows, CacheRows::StartPerRow, CacheRows::PerToken, &mut view));
+        let rows = || match &rows {
+            Some(rows) => Ok(rows.clone()),
+            None => Err(refused("options.rows", "left out", "a tensor, or {perToken: tensor}, beside kCache")),
+        };
         let mut rotate = match (&q, &k, &k_cache) {
             (Some(q), _, _) => Rotate::into(q, q_out.as_ref().unwrap_or(q)),
-            (None, Some(k), Some(cache)) => Rotate::into_cache(k, cache, rows.clone().ok_or_else(rows_needed)?.rows()),
+            (None, Some(k), Some(cache)) => Rotate::into_cache(k, cache, rows()?),
             (None, Some(k), None) => Rotate::into(k, k_out.as_ref().unwrap_or(k)),
-            (None, None, _) => return Err(options.property("q").refuse("a Tensor, or left out beside k")),
+            (None, None, _) => return Err(refused("options.q", "left out", "a Tensor, or left out beside k")),
         };
         if let (Some(_), Some(k)) = (&q, &k) {
             rotate = match &k_cache {
-                Some(cache) => rotate.and_into_cache(k, cache, rows.clone().ok_or_else(rows_needed)?.rows()),
+                Some(cache) => rotate.and_into_cache(k, cache, rows()?),
                 None => rotate.and_into(k, k_out.as_ref().unwrap_or(k)),
             };
         }
-        uses.extend(rows.map(Numbers::tensor));
-        if let Some(same) = options.get("samePosition", Value::whole)? {
-            rotate = rotate.positions(Positions::Same(same));
-        } else if let Some(positions) = options.property("positions").given() {
-            rotate = rotate.positions(match positions.js().as_f64() {
-                Some(_) => Positions::Start(positions.whole()?),
-                None => {
-                    let numbers = start_or_per_token(&positions)?;
-                    let positions = numbers.positions();
-                    uses.push(numbers.tensor());
-                    positions
-                }
-            });
+        let positions = options.next();
+        let positions = match (options.next().whole(), positions.whole()) {
+            (Some(same), _) => Some(Positions::Same(same)),
+            (None, Some(start)) => Some(Positions::Start(start)),
+            (None, None) => {
+                let numbers = positions.properties();
+                numbers.map(|numbers| of_numbers(numbers, Positions::StartPerRow, Positions::PerToken, &mut view))
+            }
+        };
+        if let Some(positions) = positions {
+            rotate = rotate.positions(positions);
         }
-        if let Some(direction) = options.get("direction", |direction| direction.word(&DIRECTIONS))? {
+        if let Some(direction) = options.next().word(&DIRECTIONS) {
             rotate = rotate.direction(direction);
         }
-        if let Some(table) = options.get("table", Value::shared::<RopeTable>)? {
+        if let Some(table) = options.next().handle::<RopeTable>() {
             rotate = rotate.from_table(&table.table);
             uses.push(table.view);
         }
@@ -201,51 +184,24 @@ impl Rope {
     }
 }
 
-/// Numbers from a tensor: one to a row from which its tokens count on, or one to a token.
-#[derive(Clone)]
-enum Numbers {
-    StartPerRow(Tensor),
-    PerToken(Tensor),
-}
-
-impl Numbers {
-    fn tensor(self) -> Tensor {
-        match self {
-            Self::StartPerRow(tensor) | Self::PerToken(tensor) => tensor,
-        }
-    }
-
-    fn positions(&self) -> Positions {
-        match self {
-            Self::StartPerRow(tensor) => Positions::StartPerRow(tensor.view().clone()),
-            Self::PerToken(tensor) => Positions::PerToken(tensor.view().clone()),
-        }
-    }
-
-    fn rows(&self) -> CacheRows {
-        match self {
-            Self::StartPerRow(tensor) => CacheRows::StartPerRow(tensor.view().clone()),
-            Self::PerToken(tensor) => CacheRows::PerToken(tensor.view().clone()),
-        }
-    }
-}
-
-/// `{startPerRow: tensor}` or `{perToken: tensor}`.
-fn start_or_per_token(value: &Value) -> Result<Numbers> {
-    value.expect_known(&["startPerRow", "perToken"])?;
-    match (value.get("startPerRow", Value::tensor)?, value.get("perToken", Value::tensor)?) {
-        (Some(start), None) => Ok(Numbers::StartPerRow(start)),
-        (None, Some(each)) => Ok(Numbers::PerToken(each)),
-        _ => Err(value.refuse("{startPerRow: tensor} or {perToken: tensor}")),
+/// `{startPerRow: tensor}` or `{perToken: tensor}`, of which `options.js` leaves one.
+fn of_numbers<T>(
+    mut numbers: Properties,
+    start_per_row: fn(phasor::View) -> T,
+    per_token: fn(phasor::View) -> T,
+    view: &mut dyn FnMut(Tensor) -> phasor::View,
+) -> T {
+    match numbers.tensor() {
+        Some(start) => start_per_row(view(start)),
+        None => per_token(view(numbers.needed())),
     }
 }
 
 /// An axis for each pair.
-fn axes_of_pairs(axes: &Value) -> Result<Axes> {
-    let numbers = axes.doubles()?;
+fn axes_of_pairs(numbers: &[f64]) -> Result<Axes> {
     let small: Option<Vec<u8>> =
         numbers.iter().map(|&n| (f64::from(n as u8) == n && n < 255.0).then_some(n as u8)).collect();
-    let small = small.ok_or_else(|| axes.refuse("an array of whole numbers from 0 to 254"))?;
+    let small = small.ok_or_else(|| refused("options.axes", "an array", "an array of whole numbers from 0 to 254"))?;
     let count = small.iter().max().map_or(1, |largest| largest + 1);
     Ok(Axes::new(small, count)?)
 }
@@ -265,7 +221,7 @@ impl RopeTable {
     }
 
     /// Another handle to the same table.
-    #[wasm_bindgen(js_name = __share, skip_typescript)]
+    #[wasm_bindgen(js_name = __RopeTable, skip_typescript)]
     pub fn share(&self) -> RopeTable {
         self.clone()
     }

@@ -1,6 +1,5 @@
 //! Prepared work.
 
-use crate::options::Shared;
 use crate::tensor::{Owned, Tensor};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -21,10 +20,6 @@ pub struct Step {
 enum Work {
     Prepared(phasor::Prepared),
     Table(phasor::RopeTable),
-}
-
-impl Shared for Step {
-    const CLASS: &'static str = "Step";
 }
 
 impl Step {
@@ -56,7 +51,7 @@ impl Step {
     }
 
     /// Another handle to the same step.
-    #[wasm_bindgen(js_name = __share, skip_typescript)]
+    #[wasm_bindgen(js_name = __Step, skip_typescript)]
     pub fn share(&self) -> Step {
         self.clone()
     }

@@ -2,15 +2,14 @@
 
 use crate::device::Device;
 use crate::error::{Result, refused};
-use crate::options::{Shared, Value};
+use crate::options;
 use js_sys::{Float32Array, Promise};
 use phasor::{ElementType, Layout, View};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
-/// The names of element types.
-pub const ELEMENTS: [(&str, ElementType); 4] =
-    [("f32", ElementType::F32), ("f16", ElementType::F16), ("bf16", ElementType::BF16), ("i32", ElementType::I32)];
+/// Element types, in the order of their names.
+pub const ELEMENTS: [ElementType; 4] = [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::I32];
 
 /// A buffer of ours. A browser frees a buffer when its garbage collector comes by, which does not know how large it is:
 /// this one is freed with the last tensor or step that uses it.
@@ -34,10 +33,6 @@ pub struct Tensor {
     device: Device,
     view: View,
     owned: Option<Rc<Owned>>,
-}
-
-impl Shared for Tensor {
-    const CLASS: &'static str = "Tensor";
 }
 
 impl Tensor {
@@ -80,17 +75,17 @@ impl Tensor {
         Ok((layout.offset() * self.view.element().bytes()) as u64)
     }
 
-    fn overwrite(&self, values: &Value) -> Result<()> {
+    fn overwrite(&self, values: &JsValue) -> Result<()> {
         let first = self.expect_contiguous()?;
         let gpu = self.device.gpu();
         let shape = self.view.shape();
         let new = match self.view.element() {
             ElementType::I32 => {
-                let integers = values.integers()?;
+                let integers = options::read("integers", values, "values")?.integers();
                 let [b, t, h, c] = shape;
                 gpu.upload_positions(&integers, [b * t * h * c, 1])?
             }
-            floats => gpu.upload_as(floats, &values.floats()?, shape)?,
+            floats => gpu.upload_as(floats, &options::read("values", values, "values")?.floats(), shape)?,
         };
         let bytes = (new.layout().elements() * new.element().bytes()) as u64;
         if !(first.is_multiple_of(4) && bytes.is_multiple_of(4)) {
@@ -150,8 +145,7 @@ impl Tensor {
         &self,
         #[wasm_bindgen(unchecked_param_type = "Float32Array | Int32Array")] values: &JsValue,
     ) -> Promise {
-        let values = Value::argument("values", values);
-        self.device.promise("writing a tensor", 0, || self.overwrite(&values).map(|()| JsValue::UNDEFINED))
+        self.device.promise("writing a tensor", 0, || self.overwrite(values).map(|()| JsValue::UNDEFINED))
     }
 
     /// The heads from `start` to before `end`, in the same memory.
@@ -170,7 +164,7 @@ impl Tensor {
     }
 
     /// Another handle to the same tensor.
-    #[wasm_bindgen(js_name = __share, skip_typescript)]
+    #[wasm_bindgen(js_name = __Tensor, skip_typescript)]
     pub fn share(&self) -> Tensor {
         self.clone()
     }

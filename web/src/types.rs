@@ -134,32 +134,4 @@ export interface ContextualBiasOptions {
   /** 1 if left out. */
   scale?: number;
 }
-
-/** A tensor in JavaScript's memory, without gaps. */
-export interface HostTensor { values: Float64Array | Float32Array | number[]; shape: Shape }
-
-export interface ReferenceRotateOptions {
-  pairing: Pairing;
-  firstChannel?: number;
-  direction?: Direction;
-  /** The first token's position (0 if left out), or one for each row and token. */
-  positions?: number | Int32Array;
-}
-
-/** As `AttentionOptions`, of tensors in JavaScript's memory. */
-export interface ReferenceAttentionOptions {
-  q: HostTensor;
-  k: HostTensor;
-  v: HostTensor;
-  scale?: number;
-  causal?: boolean;
-  window?: number;
-  standing?: number;
-  keep?: HostTensor;
-  bias?: HostTensor;
-  cope?: { positionEmbeddings: HostTensor; query?: HostTensor; biasScale?: number };
-}
-
-/** `output` `[batch, tokens, heads, value channels]`, `lse` `[batch, tokens, heads]`, `gateSum` `[batch, tokens, heads, 2]`. */
-export interface ReferenceAttended { output: Float64Array; lse: Float64Array; gateSum: Float64Array }
 "#;

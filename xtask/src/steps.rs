@@ -85,6 +85,15 @@ pub fn all() -> Vec<Step> {
             .on(Device::SwiftShader)
             .runs("cargo test --workspace --test *")
             .variable("PHASOR_REQUIRE_TOOLS", "1"),
+        // By a driver's own variable, in bits: a lane has 32.
+        step("subgroups", "attention and linear layers by subgroups of 4, 8 and 16 lanes, on lavapipe")
+            .on(Device::Lavapipe)
+            .runs("cargo test --workspace --test attention -- subgroups::")
+            .with("LP_NATIVE_VECTOR_WIDTH", "128")
+            .runs("cargo test --workspace --test attention -- subgroups::")
+            .with("LP_NATIVE_VECTOR_WIDTH", "256")
+            .runs("cargo test --workspace --test attention -- subgroups::")
+            .with("LP_NATIVE_VECTOR_WIDTH", "512"),
         step("hlsl", "the kernels' HLSL compiles as on Direct3D, and its SPIR-V passes the tests, on lavapipe")
             .needs(&[Need::Pip, Need::Dxc])
             .on(Device::Lavapipe)
@@ -218,6 +227,14 @@ impl Step {
     /// Sets a variable for every command so far.
     fn variable(mut self, name: &str, value: &str) -> Self {
         self.commands = self.commands.into_iter().map(|command| command.variable(name, value)).collect();
+        self
+    }
+
+    /// Sets a variable for the last command.
+    fn with(mut self, name: &str, value: &str) -> Self {
+        if let Some(last) = self.commands.pop() {
+            self.commands.push(last.variable(name, value));
+        }
         self
     }
 

@@ -13,6 +13,9 @@ pub const NEEDS: [Need; 4] = [Need::WasmCompiler, Need::WasmSources, Need::Node,
 /// Where wasm-bindgen's work lies before the package is made of it.
 const GENERATED: &str = "web/target/generated";
 
+/// The same of the f64 reference.
+const GENERATED_REFERENCE: &str = "web/target/generated-reference";
+
 /// Where the kernels' text goes that the example without WebAssembly loads.
 const KERNELS: &str = "web/examples/plain-wgsl/kernels";
 
@@ -46,28 +49,32 @@ pub fn package() -> Result<Vec<Command>, String> {
     if !is_installed() {
         commands.push(Command::new("npm ci --prefix web"));
     }
-    commands.extend(module("phasor-web", GENERATED, "phasor")?);
-    commands.push(Command::new(&format!("node web/finish.mjs {GENERATED}")));
+    commands.extend(module("phasor-web", &["device"], GENERATED, "phasor")?);
+    commands.extend(module("phasor-web", &["reference"], GENERATED_REFERENCE, "reference")?);
+    commands.push(Command::new(&format!("node web/finish.mjs {GENERATED} {GENERATED_REFERENCE}")));
     commands.push(Command::new(&format!("cargo run --release --quiet -p phasor-demo -- shaders --emit {KERNELS}")));
     Ok(commands)
 }
 
 /// The commands that put the page together in `web/site`, once the package is there.
 pub fn page() -> Result<Vec<Command>, String> {
-    let mut commands = module("phasor-web-measure", GENERATED_FOR_PAGE, "measure")?;
+    let mut commands = module("phasor-web-measure", &[], GENERATED_FOR_PAGE, "measure")?;
     commands.push(Command::new(&format!("node web/page/build.mjs {GENERATED_FOR_PAGE} {SITE}")));
     Ok(commands)
 }
 
-/// The commands that make a WebAssembly module of a crate, and its JavaScript.
-fn module(package: &str, out: &str, name: &str) -> Result<Vec<Command>, String> {
+/// The commands that make a WebAssembly module of a crate with some of its features, and its JavaScript.
+fn module(package: &str, features: &[&str], out: &str, name: &str) -> Result<Vec<Command>, String> {
     let compiler = Compiler::here().ok_or("there is no compiler for WebAssembly")?;
     let module = package.replace('-', "_");
     let module = format!("{}/wasm32-unknown-unknown/release/{module}.wasm", compiler.target_dir());
     let bindgen = format!(
         "cargo run --quiet --manifest-path web/Cargo.toml --target-dir web/target -p phasor-bindgen -- {module} {out} {name}"
     );
-    Ok(vec![compiler.command(package), Command::new(&bindgen)])
+    Ok(vec![
+        compiler.command(package).arguments(&["--no-default-features", "--features", &features.join(",")]),
+        Command::new(&bindgen),
+    ])
 }
 
 /// Whether the packages of the lock file are there: npm leaves a copy of it beside them.

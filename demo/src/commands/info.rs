@@ -134,7 +134,7 @@ impl Adapter {
             |want: bool| self.features.iter().filter(|f| f.1 == want).map(|f| f.0).collect::<Vec<_>>().join(", ");
         let or_none = |list: String| if list.is_empty() { "none".to_owned() } else { list };
         let facts = [
-            ("kind", device.kind.to_owned()),
+            ("kind", device.kind.clone()),
             ("backend", device.backend.clone()),
             ("driver", or_none(device.driver.clone())),
             ("features", or_none(there(true))),

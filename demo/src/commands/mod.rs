@@ -6,6 +6,7 @@ pub mod cope;
 pub mod demo;
 pub mod explain;
 pub mod info;
+pub mod report;
 pub mod rotate;
 pub mod shaders;
 pub mod tables;

@@ -1,15 +1,17 @@
-//! Attention with contextual encoding and without, fused and with all logits in memory; decode steps beside a kernel that
-//! only reads the cache.
+//! Attention with contextual encoding and without, fused and with all logits in memory, beside a matrix product; decode
+//! steps beside a kernel that only reads the cache.
 
+use super::projection::matrix_product;
 use super::read::Read;
-use super::{Measurement, Operation, Subject, measure, noise};
+use super::{Measurement, Operation, Subject, expect_buffers, expect_sizes, measure, noise, setting};
 use crate::Progress;
-use phasor::attention::{Attention, ContextualPe, Fused, Unfused};
-use phasor::{ElementType, Error, Gpu, Prepared, Result, View};
-use serde::Serialize;
+use phasor::attention::{Attention, ContextualPe, Fused, Rotation, Unfused};
+use phasor::frequencies::Plain;
+use phasor::{ElementType, Gpu, Pairing, Prepared, Result, View};
+use serde::{Deserialize, Serialize};
 
 /// The tensors to measure on, and how often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttentionSizes {
     /// Queries of the one batch row, which stand at the last keys.
     pub tokens: u32,
@@ -82,78 +84,128 @@ impl AttentionSizes {
             ("positions", self.positions),
             ("rounds", self.rounds),
         ];
-        let setting = |field: &str, was: u32, may_be: String| {
-            Err(Error::Setting { field: field.into(), was: was.to_string(), may_be })
-        };
-        match numbers.into_iter().find(|(_, was)| *was == 0 || *was > 1 << 20) {
-            Some((field, was)) => setting(field, was, format!("1 to {}", 1 << 20)),
-            None if self.tokens > self.keys => setting("tokens", self.tokens, format!("at most keys, {}", self.keys)),
-            None if !self.heads.is_multiple_of(self.kv_heads) => {
-                setting("kv-heads", self.kv_heads, format!("a divisor of heads, {}", self.heads))
-            }
-            None => self.check_memory(gpu),
+        expect_sizes(numbers, 1 << 20)?;
+        if self.tokens > self.keys {
+            return setting("tokens", self.tokens, format!("at most keys, {}", self.keys));
         }
+        if !self.heads.is_multiple_of(self.kv_heads) {
+            return setting("kv-heads", self.kv_heads, format!("a divisor of heads, {}", self.heads));
+        }
+        let tensors = [(self.tokens, self.heads), (self.keys, self.kv_heads), (self.positions, 1)];
+        expect_buffers(gpu, tensors.map(|(rows, heads)| [rows, heads, self.head_dim]))
     }
 }
 
-impl AttentionSizes {
-    /// Refuses tensors that the device has no buffers for, before the host makes them.
-    fn check_memory(&self, gpu: &Gpu) -> Result<()> {
-        let largest = [(self.tokens, self.heads), (self.keys, self.kv_heads), (self.positions, 1)]
-            .map(|(rows, heads)| [rows, heads, self.head_dim, 4].into_iter().map(u64::from))
-            .map(|factors| factors.fold(1, u64::saturating_mul));
-        let (largest, most) = (largest.into_iter().max().unwrap_or_default(), gpu.limits().max_buffer_size);
-        if largest <= most {
-            return Ok(());
-        }
-        Err(Error::Limit {
-            limit: "max_buffer_size".into(),
-            was: format!("{largest} bytes for a tensor"),
-            may_be: format!("up to {most} bytes on this device"),
+/// Attention of some sizes on a device: its tensors, and the ways to compute it.
+pub(super) struct Tensors<'a> {
+    gpu: &'a Gpu,
+    sizes: AttentionSizes,
+    q: View,
+    k: View,
+    v: View,
+    embeddings: View,
+    out: View,
+}
+
+impl<'a> Tensors<'a> {
+    pub fn new(gpu: &'a Gpu, sizes: &AttentionSizes) -> Result<Self> {
+        sizes.check(gpu)?;
+        let AttentionSizes { tokens, keys, heads, kv_heads, head_dim, positions, .. } = *sizes;
+        let tensor = |tokens: u32, heads: u32| noise(gpu, [1, tokens as usize, heads as usize, head_dim as usize]);
+        Ok(Self {
+            gpu,
+            sizes: *sizes,
+            q: tensor(tokens, heads)?,
+            k: tensor(keys, kv_heads)?,
+            v: tensor(keys, kv_heads)?,
+            embeddings: noise(gpu, [1, head_dim as usize, 1, positions as usize])?,
+            out: gpu.zeros(ElementType::F32, [1, tokens as usize, heads as usize, head_dim as usize])?,
         })
     }
+
+    fn plain(&self) -> Attention<View> {
+        Attention::new(&self.q, &self.k, &self.v).causal()
+    }
+
+    fn cope(&self) -> Attention<View> {
+        self.plain().cope(ContextualPe::new(&self.embeddings))
+    }
+
+    /// With queries and keys that are rotated as they are loaded; `None` for heads that no rotation is made for.
+    fn rotated(&self) -> Result<Option<Attention<View>>> {
+        /// Twice as many channels as a rotation on the way in has pairs.
+        const MOST: u32 = 512;
+        if !self.sizes.head_dim.is_multiple_of(2) || self.sizes.head_dim > MOST {
+            return Ok(None);
+        }
+        let rotation = Rotation::new(&Plain::new(10_000.0).frequencies(self.sizes.head_dim)?, Pairing::HalfSplit);
+        Ok(Some(self.plain().rotate(rotation)))
+    }
+
+    fn operation(&self, name: &'static str, flop: u64, scratch: usize, prepared: Prepared) -> Operation {
+        let bytes = self.sizes.tensor_bytes();
+        Operation {
+            flop: Some(flop),
+            memory: Some(bytes + 4 * scratch as u64),
+            ..Operation::prepared(name, bytes, prepared)
+        }
+    }
+
+    fn fused(&self, name: &'static str, flop: u64, request: &Attention<View>) -> Result<Operation> {
+        let fused = Fused::new(request, &self.out);
+        Ok(self.operation(name, flop, fused.scratch_elements(self.gpu)?, fused.prepare(self.gpu)?))
+    }
+
+    fn unfused(&self, name: &'static str, flop: u64, request: &Attention<View>) -> Result<Operation> {
+        let unfused = Unfused::new(request, &self.out);
+        Ok(self.operation(name, flop, unfused.scratch_elements(self.gpu)?, unfused.prepare(self.gpu)?))
+    }
+
+    fn contextual_flop(&self) -> u64 {
+        self.sizes.flop() + self.sizes.contextual_flop()
+    }
+
+    pub fn fused_plain(&self) -> Result<Operation> {
+        self.fused("fused, plain", self.sizes.flop(), &self.plain())
+    }
+
+    pub fn fused_cope(&self) -> Result<Operation> {
+        self.fused("fused, CoPE", self.contextual_flop(), &self.cope())
+    }
+
+    /// Rotating counts as nothing.
+    fn fused_rotated(&self) -> Result<Option<Operation>> {
+        let request = self.rotated()?;
+        request
+            .map(|request| self.fused("fused, plain, rotated on the way in", self.sizes.flop(), &request))
+            .transpose()
+    }
+
+    /// A kernel that does nothing but read the cache.
+    fn read(&self) -> Result<Operation> {
+        let read = Read::new(self.gpu, &[&self.k, &self.v])?;
+        let bytes = 2 * self.k.layout().elements() as u64 * 4;
+        Ok(Operation::new("reading keys and values", bytes, move |pass| read.record(pass)))
+    }
 }
 
-/// Every operation on the same buffers.
+/// Every operation on the same buffers, and for a prompt a square matrix product of about as many operations, in the
+/// kernel that the library has for linear layers on this device.
 ///
 /// # Errors
 /// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
 /// of the device.
 pub fn attention_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Operation>> {
-    sizes.check(gpu)?;
-    let AttentionSizes { tokens, keys, heads, kv_heads, head_dim, positions, .. } = *sizes;
-    let tensor = |tokens: u32, heads: u32| noise(gpu, [1, tokens as usize, heads as usize, head_dim as usize]);
-    let (q, k, v) = (tensor(tokens, heads)?, tensor(keys, kv_heads)?, tensor(keys, kv_heads)?);
-    let embeddings = noise(gpu, [1, head_dim as usize, 1, positions as usize])?;
-    let out = gpu.zeros(ElementType::F32, [1, tokens as usize, heads as usize, head_dim as usize])?;
-    let plain = Attention::new(&q, &k, &v).causal();
-    let cope = plain.clone().cope(ContextualPe::new(&embeddings));
-    let operation = |name, flop: u64, scratch: usize, prepared: Prepared| Operation {
-        flop: Some(flop),
-        memory: Some(sizes.tensor_bytes() + 4 * scratch as u64),
-        ..Operation::new(name, sizes.tensor_bytes(), move |pass| prepared.record(pass))
+    let tensors = Tensors::new(gpu, sizes)?;
+    let mut all = match sizes.is_decode() {
+        true => vec![tensors.read()?.baseline(), tensors.fused_plain()?],
+        false => vec![matrix_product(gpu, sizes.flop())?, tensors.fused_plain()?.baseline()],
     };
-    let fused = |name, flop, request: &Attention<View>| {
-        let fused = Fused::new(request, &out);
-        Ok::<_, Error>(operation(name, flop, fused.scratch_elements(gpu)?, fused.prepare(gpu)?))
-    };
-    let unfused = |name, flop, request: &Attention<View>| {
-        let unfused = Unfused::new(request, &out);
-        Ok::<_, Error>(operation(name, flop, unfused.scratch_elements(gpu)?, unfused.prepare(gpu)?))
-    };
-    let mut all = Vec::new();
-    if sizes.is_decode() {
-        let read = Read::new(gpu, &[&k, &v])?;
-        let bytes = 2 * k.layout().elements() as u64 * 4;
-        all.push(Operation::new("reading keys and values", bytes, move |pass| read.record(pass)).baseline());
-    }
-    let contextual_flop = sizes.flop() + sizes.contextual_flop();
-    let fused_plain = fused("fused, plain", sizes.flop(), &plain)?;
-    all.push(if sizes.is_decode() { fused_plain } else { fused_plain.baseline() });
-    all.push(fused("fused, CoPE", contextual_flop, &cope)?);
+    all.push(tensors.fused_cope()?);
+    all.extend(tensors.fused_rotated()?);
     if sizes.unfused {
-        all.push(unfused("unfused, plain", sizes.flop(), &plain)?);
-        all.push(unfused("unfused, CoPE", contextual_flop, &cope)?);
+        all.push(tensors.unfused("unfused, plain", sizes.flop(), &tensors.plain())?);
+        all.push(tensors.unfused("unfused, CoPE", tensors.contextual_flop(), &tensors.cope())?);
     }
     Ok(all)
 }
@@ -161,7 +213,8 @@ pub fn attention_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Ope
 /// Times every operation in turn.
 ///
 /// # Errors
-/// [`Error::Setting`] and [`Error::Limit`] for impossible sizes, and those of the device.
+/// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
+/// of the device.
 pub async fn attention(gpu: &Gpu, sizes: AttentionSizes, progress: Progress<'_>) -> Result<Measurement> {
     measure(gpu, Subject::Attention(sizes), &attention_operations(gpu, &sizes)?, progress).await
 }

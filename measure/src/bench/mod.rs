@@ -3,16 +3,20 @@
 mod attention;
 mod clock;
 mod copy;
+mod curve;
 mod kernel;
+mod projection;
 mod read;
 mod rotation;
 
 pub use attention::{AttentionSizes, attention, attention_operations};
+pub use curve::{Curve, CurveSizes, Curves, Exponent, Point, Stop, curves};
+pub use projection::{ProjectionSizes, projection, projection_operations};
 pub use rotation::{Sizes, operations, rotation};
 
 use crate::{Device, Progress, Step};
 use clock::{Clock, Lap};
-use phasor::{Gpu, Result, View};
+use phasor::{Error, Gpu, Prepared, Result, View};
 use serde::Serialize;
 use web_time::{Duration, Instant};
 
@@ -26,13 +30,20 @@ pub struct Operation {
     pub flop: Option<u64>,
     /// Bytes of its tensors and of its scratch memory, where it has some.
     pub memory: Option<u64>,
+    /// How many dispatches it takes; `None` for what is no part of the library.
+    pub dispatches: Option<usize>,
     is_baseline: bool,
     record: Box<dyn Fn(&mut wgpu::ComputePass<'_>)>,
 }
 
 impl Operation {
     fn new(name: &'static str, bytes: u64, record: impl Fn(&mut wgpu::ComputePass<'_>) + 'static) -> Self {
-        Self { name, bytes, flop: None, memory: None, is_baseline: false, record: Box::new(record) }
+        Self { name, bytes, flop: None, memory: None, dispatches: None, is_baseline: false, record: Box::new(record) }
+    }
+
+    fn prepared(name: &'static str, bytes: u64, prepared: Prepared) -> Self {
+        let dispatches = Some(prepared.dispatches());
+        Self { dispatches, ..Self::new(name, bytes, move |pass| prepared.record(pass)) }
     }
 
     /// One of those that others are measured by.
@@ -55,6 +66,8 @@ pub enum Subject {
     Rotation(Sizes),
     /// Attention; decode steps if there are more keys than queries.
     Attention(AttentionSizes),
+    /// A linear layer.
+    Projection(ProjectionSizes),
 }
 
 impl Subject {
@@ -63,6 +76,7 @@ impl Subject {
             Self::Rotation(_) => "rotation",
             Self::Attention(sizes) if sizes.is_decode() => "decode",
             Self::Attention(_) => "attention",
+            Self::Projection(_) => "projection",
         }
     }
 
@@ -71,6 +85,8 @@ impl Subject {
             Self::Rotation(_) => "the fastest copy",
             Self::Attention(sizes) if sizes.is_decode() => "reading keys and values",
             Self::Attention(_) => "fused, plain",
+            Self::Projection(sizes) if sizes.is_decode() => "reading the weights",
+            Self::Projection(_) => "the schedule that is chosen",
         }
     }
 
@@ -78,6 +94,7 @@ impl Subject {
         match self {
             Self::Rotation(sizes) => sizes.rounds,
             Self::Attention(sizes) => sizes.rounds,
+            Self::Projection(sizes) => sizes.rounds,
         }
     }
 }
@@ -87,7 +104,7 @@ impl Subject {
 pub struct Measurement {
     /// The device.
     pub device: Device,
-    /// `rotation`, `attention` or `decode`.
+    /// `rotation`, `attention`, `decode` or `projection`.
     pub subject: &'static str,
     /// The tensors.
     pub sizes: Subject,
@@ -115,6 +132,9 @@ pub struct Timing {
     /// Bytes of its tensors and of its scratch memory: what it takes on the device at the most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// How many dispatches it takes, if it is an operation of the library: more than one where a limit has split it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dispatches: Option<usize>,
     /// By the clock that the measurement names.
     pub time: Statistics,
     /// From submission until the host knew, always.
@@ -135,6 +155,8 @@ pub struct Statistics {
     pub minimum: f64,
     /// The one in the middle.
     pub median: f64,
+    /// How far apart the quartiles lie: the middle half of all times is within this.
+    pub spread: f64,
 }
 
 impl Statistics {
@@ -142,7 +164,8 @@ impl Statistics {
     fn of(times: impl Iterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<_> = times.collect();
         sorted.sort_unstable_by(f64::total_cmp);
-        Some(Self { minimum: *sorted.first()?, median: *sorted.get(sorted.len() / 2)? })
+        let quarter = |n: usize| sorted.get(n * sorted.len() / 4).copied();
+        Some(Self { minimum: *sorted.first()?, median: quarter(2)?, spread: quarter(3)? - quarter(1)? })
     }
 }
 
@@ -160,7 +183,30 @@ impl Measurement {
 
 /// Times every operation in turn, round after round, so that all of them meet the same machine.
 async fn measure(gpu: &Gpu, subject: Subject, operations: &[Operation], progress: Progress<'_>) -> Result<Measurement> {
-    let (clock, total) = (Clock::new(gpu), subject.rounds().into());
+    let clock = Clock::new(gpu);
+    let patience = gpu.is_software().then_some(PATIENCE);
+    let laps = rounds(&clock, operations, subject.rounds(), patience, progress).await?;
+    let (clock, timings) = evaluate(gpu, operations, &laps);
+    Ok(Measurement {
+        device: Device::from(gpu.info()),
+        subject: subject.name(),
+        baseline: subject.baseline(),
+        sizes: subject,
+        rounds: laps.first().map_or(0, |laps| laps.len() as u32),
+        clock,
+        operations: timings,
+    })
+}
+
+/// The laps of each operation, of at least one round, after which none begins that would begin later than `patience`.
+async fn rounds(
+    clock: &Clock<'_>,
+    operations: &[Operation],
+    most: u32,
+    patience: Option<Duration>,
+    progress: Progress<'_>,
+) -> Result<Vec<Vec<Lap>>> {
+    let total = most.into();
     // The first run compiles and touches memory; it is not counted.
     for operation in operations {
         progress(Step { done: 0, total, name: "warming up" });
@@ -168,25 +214,16 @@ async fn measure(gpu: &Gpu, subject: Subject, operations: &[Operation], progress
     }
     let mut laps: Vec<Vec<Lap>> = vec![Vec::new(); operations.len()];
     let begin = Instant::now();
-    let mut rounds = 0;
-    while rounds < subject.rounds() && !(rounds > 0 && gpu.is_software() && begin.elapsed() > PATIENCE) {
+    for round in 0..most {
+        if round > 0 && patience.is_some_and(|patience| begin.elapsed() > patience) {
+            break;
+        }
         for (operation, laps) in operations.iter().zip(&mut laps) {
-            progress(Step { done: rounds.into(), total, name: operation.name });
+            progress(Step { done: round.into(), total, name: operation.name });
             laps.push(clock.time(&|pass| operation.record(pass)).await?);
         }
-        rounds += 1;
     }
-    let (clock, operations) = evaluate(gpu, operations, &laps);
-    let device = Device::from(gpu.info());
-    Ok(Measurement {
-        device,
-        subject: subject.name(),
-        baseline: subject.baseline(),
-        sizes: subject,
-        rounds,
-        clock,
-        operations,
-    })
+    Ok(laps)
 }
 
 /// The clock that all laps have, and what each operation came to by it.
@@ -210,6 +247,7 @@ fn evaluate(gpu: &Gpu, operations: &[Operation], laps: &[Vec<Lap>]) -> (&'static
                 bytes: operation.bytes,
                 flop: operation.flop,
                 memory: operation.memory,
+                dispatches: operation.dispatches,
                 time: own,
                 wall: Statistics::of(laps.iter().map(|lap| lap.wall))?,
                 gigabytes_per_second: giga(operation.bytes),
@@ -238,14 +276,42 @@ fn noise(gpu: &Gpu, shape: [usize; 4]) -> Result<View> {
     gpu.upload(&values, shape)
 }
 
+/// Refuses a size that is nothing, or more than this.
+fn expect_sizes<const N: usize>(sizes: [(&str, u32); N], most: u32) -> Result<()> {
+    match sizes.into_iter().find(|(_, was)| *was == 0 || *was > most) {
+        None => Ok(()),
+        Some((field, was)) => setting(field, was, format!("1 to {most}")),
+    }
+}
+
+fn setting(field: &str, was: u32, may_be: String) -> Result<()> {
+    Err(Error::Setting { field: field.into(), was: was.to_string(), may_be })
+}
+
+/// Refuses tensors of so many elements each that the device has no buffers for, before the host makes them.
+fn expect_buffers<const N: usize>(gpu: &Gpu, tensors: [[u32; 3]; N]) -> Result<()> {
+    let bytes = tensors.map(|factors| factors.into_iter().map(u64::from).fold(4, u64::saturating_mul));
+    let (largest, most) = (bytes.into_iter().max().unwrap_or_default(), gpu.limits().max_buffer_size);
+    if largest <= most {
+        return Ok(());
+    }
+    Err(Error::Limit {
+        limit: "max_buffer_size".into(),
+        was: format!("{largest} bytes for a tensor"),
+        may_be: format!("up to {most} bytes on this device"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_median_is_the_one_in_the_middle() {
-        let statistics = Statistics::of([5.0, 1.0, 9.0].into_iter());
-        assert_eq!(statistics, Some(Statistics { minimum: 1.0, median: 5.0 }));
+        let statistics = Statistics::of([5.0, 1.0, 9.0, 4.0].into_iter());
+        assert_eq!(statistics, Some(Statistics { minimum: 1.0, median: 5.0, spread: 9.0 - 4.0 }));
+        let one = Statistics::of([7.0].into_iter());
+        assert_eq!(one, Some(Statistics { minimum: 7.0, median: 7.0, spread: 0.0 }));
         assert_eq!(Statistics::of(std::iter::empty()), None);
     }
 }

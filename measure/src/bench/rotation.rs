@@ -5,10 +5,10 @@ use super::{Measurement, Operation, Subject, measure, noise};
 use crate::Progress;
 use phasor::frequencies::Plain;
 use phasor::{Error, Gpu, Pairing, Result, Rope, Rotate};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The tensors to measure on, and how often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes {
     /// Tokens of the one batch row.
     pub tokens: u32,
@@ -98,9 +98,9 @@ pub fn operations(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<Operation>> {
         let table = rope.table(0, sizes.tokens as usize)?;
         let rotate = Rotate::in_place(&q).and_in_place(&k);
         let plain = rope.prepare(&rotate)?;
-        all.push(Operation::new(without, tensors, move |pass| plain.record(pass)));
+        all.push(Operation::prepared(without, tensors, plain));
         let with_table = rope.prepare(&rotate.from_table(&table))?;
-        all.push(Operation::new(with, tensors + table_bytes, move |pass| with_table.record(pass)));
+        all.push(Operation::prepared(with, tensors + table_bytes, with_table));
         if pairing == Pairing::HalfSplit {
             all.push(Operation::new("table", table_bytes, move |pass| table.record(pass)));
         } else {

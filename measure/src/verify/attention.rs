@@ -34,6 +34,8 @@ enum How {
     Fused(Schedule),
     /// One query over many keys, and a key head to each head.
     Decode,
+    /// So many keys that gates are summed split by split.
+    LongDecode,
     /// By tiles: more than one of queries, of keys, and of value channels.
     Tiled,
     Unfused,
@@ -88,7 +90,7 @@ impl What {
 impl Case {
     fn tokens(&self) -> usize {
         match self.how {
-            How::Decode => 1,
+            How::Decode | How::LongDecode => 1,
             How::Tiled => 70,
             _ => 11,
         }
@@ -98,6 +100,7 @@ impl Case {
     fn keys(&self) -> usize {
         match self.how {
             How::Decode => 1300,
+            How::LongDecode => 33_000,
             How::Tiled => 80,
             _ => KEYS,
         }
@@ -108,7 +111,7 @@ impl Case {
     }
 
     fn kv_heads(&self) -> usize {
-        if self.how == How::Decode { HEADS } else { HEADS / 2 }
+        if matches!(self.how, How::Decode | How::LongDecode) { HEADS } else { HEADS / 2 }
     }
 
     /// Whether log-sum-exps are written, and sums of gates where there are any. Without, counting may stop early.
@@ -156,6 +159,8 @@ pub(super) fn cases() -> Vec<Case> {
     let ways = schedules.into_iter().chain([How::Decode, How::Unfused]);
     let tiled = [What::Causal, What::Contextual, What::RotatedContextual];
     let tiled = tiled.map(|what| Case { how: How::Tiled, what, element: ElementType::F32, channels: 8 });
+    let long = [What::Contextual, What::ValueGates];
+    let long = long.map(|what| Case { how: How::LongDecode, what, element: ElementType::F32, channels: 8 });
     let ways = ways.flat_map(|how| {
         let case = move |what, element, channels| Case { how, what, element, channels };
         // Channels that come in fours, and such that do not.
@@ -167,7 +172,7 @@ pub(super) fn cases() -> Vec<Case> {
         // Words of four that do not turn, before and behind those that do.
         whats.chain(storages).chain([case(What::RotatedApart, ElementType::F32, 16)])
     });
-    ways.chain(merged).chain(tiled).collect()
+    ways.chain(merged).chain(tiled).chain(long).collect()
 }
 
 /// The tensors that a request may have.
@@ -398,7 +403,7 @@ fn operations(gpu: &Gpu, case: &Case, tensors: &Tensors<View>, results: &Results
     };
     match case.how {
         How::Fused(schedule) => Ok(vec![fused(&request, results, schedule)?]),
-        How::Decode => Ok(vec![fused(&request, results, Schedule::Split)?]),
+        How::Decode | How::LongDecode => Ok(vec![fused(&request, results, Schedule::Split)?]),
         How::Tiled => Ok(vec![fused(&request, results, Schedule::Tiles)?]),
         How::Unfused => {
             let unfused = Unfused::new(&request, &results.out);

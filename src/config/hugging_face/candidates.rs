@@ -1,9 +1,8 @@
 //! One setting under several names.
 
-use std::fmt::Display;
-
 use crate::config::notes::Notes;
 use crate::config::object::Object;
+use crate::shown::Shown;
 
 /// The values that a setting has under its names, strongest first.
 pub(super) struct Candidates<T> {
@@ -16,7 +15,7 @@ impl<T> Default for Candidates<T> {
     }
 }
 
-impl<T: PartialEq + Display> Candidates<T> {
+impl<T: PartialEq + Shown> Candidates<T> {
     /// The value under the next name, if there is one.
     pub fn offer(&mut self, object: &Object, key: &str, value: Option<T>) {
         self.found.extend(value.map(|value| (value, object.path(key))));
@@ -27,7 +26,7 @@ impl<T: PartialEq + Display> Candidates<T> {
         let mut found = self.found.into_iter();
         let (value, from) = found.next().unwrap_or_else(default);
         for (other, path) in found.filter(|(other, _)| *other != value) {
-            notes.warn(format!("{path} is {other}, {from} is {value}: the second holds"));
+            notes.warn(format!("{path} is {}, {from} is {}: the second holds", other.shown(), value.shown()));
         }
         notes.source(setting, value, from)
     }

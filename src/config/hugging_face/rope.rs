@@ -9,6 +9,7 @@ use crate::config::law::{self, Around};
 use crate::config::notes::Notes;
 use crate::config::object::Object;
 use crate::frequencies::{Axes, Law, Magnitude, QueryScale, mscale};
+use crate::shown::with_exponent;
 use crate::{Error, Pairing, Result, Rotary};
 
 /// Types of layers without queries and keys to rotate.
@@ -289,7 +290,7 @@ impl<'a> File<'a> {
         let multiplier = mscale(yarn.factor, weight).powi(2);
         if !multiplier.is_finite() {
             let may_be = "a number that leaves the softmax scale finite";
-            return Err(Error::setting(rope.path("mscale_all_dim"), format!("{weight:e}"), may_be));
+            return Err(Error::setting(rope.path("mscale_all_dim"), with_exponent(weight), may_be));
         }
         Ok(notes.source("softmax_scale_multiplier", multiplier, "mscale(factor, mscale_all_dim) squared"))
     }

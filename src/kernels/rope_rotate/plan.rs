@@ -67,7 +67,9 @@ impl Job {
         let [batch, tokens, q_heads, _] = job.q.shape();
         let k_heads = job.k.map_or(0, |(k, _)| k.shape()[2]);
         let copies = job.copies(lane);
-        let whole = |cut: &Cut| Region { batch: 0..batch, tokens: 0..tokens, groups: 0..cut.groups };
+        let cache_rows = job.cached().and_then(|tensor| job.layout(tensor)).map_or(0, |cache| cache.shape()[1]);
+        let whole =
+            |cut: &Cut| Region { batch: 0..batch, tokens: 0..tokens, groups: 0..cut.groups, cache_rows: 0..cache_rows };
         let plan = |heads_at_once: usize| {
             let cut = Cut::new(
                 [job.pairs / lane.pairs() + copies, batch * tokens],
@@ -208,12 +210,23 @@ impl Cut {
     }
 }
 
-/// A piece of the grid: rows of the batch, tokens, groups of heads.
+/// A piece of the grid: rows of the batch, tokens, groups of heads. And a window of a cache's rows, outside of which tokens
+/// are not written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Region {
     batch: Range<usize>,
     tokens: Range<usize>,
     groups: Range<usize>,
+    cache_rows: Range<usize>,
+}
+
+/// What a region can be cut along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    Batch,
+    Tokens,
+    Groups,
+    CacheRows,
 }
 
 impl Region {
@@ -221,32 +234,38 @@ impl Region {
         self.batch.len() * self.tokens.len()
     }
 
-    fn extents(&self) -> [usize; 3] {
-        [self.batch.len(), self.tokens.len(), self.groups.len()]
-    }
-
-    /// Two halves along the axis on which a tensor reaches farthest; a cache's rows are not the region's tokens.
+    /// Two halves along the axis on which a tensor reaches farthest: of a cache that of its rows, not of tokens.
     fn halves_along_reach(&self, layout: Layout, is_cache: bool) -> Option<(Self, Self)> {
         let reach = |axis: usize| layout.shape()[axis].saturating_sub(1).saturating_mul(layout.strides()[axis]);
-        let extents = self.extents();
-        let shrinks = |axis: usize| extents[axis] > 1 && !(is_cache && axis == 1);
-        let axis = (0..3).filter(|&axis| shrinks(axis)).max_by_key(|&axis| reach(axis))?;
-        Some(self.halves(axis))
+        let axes = [Axis::Batch, if is_cache { Axis::CacheRows } else { Axis::Tokens }, Axis::Groups];
+        let shrinks = |&at: &usize| self.extent(axes[at]) > 1;
+        let at = (0..3).filter(shrinks).max_by_key(|&at| reach(at))?;
+        Some(self.halves(axes[at]))
     }
 
     /// Two halves with fewer rows or groups each.
     fn halves_of_longest(&self) -> Option<(Self, Self)> {
-        let extents = self.extents();
-        let axis = (0..3).max_by_key(|&axis| extents[axis])?;
-        (extents[axis] > 1).then(|| self.halves(axis))
+        let axes = [Axis::Batch, Axis::Tokens, Axis::Groups];
+        let axis = axes.into_iter().max_by_key(|&axis| self.extent(axis))?;
+        (self.extent(axis) > 1).then(|| self.halves(axis))
     }
 
-    fn halves(&self, axis: usize) -> (Self, Self) {
+    fn extent(&self, axis: Axis) -> usize {
+        match axis {
+            Axis::Batch => self.batch.len(),
+            Axis::Tokens => self.tokens.len(),
+            Axis::Groups => self.groups.len(),
+            Axis::CacheRows => self.cache_rows.len(),
+        }
+    }
+
+    fn halves(&self, axis: Axis) -> (Self, Self) {
         let (mut left, mut right) = (self.clone(), self.clone());
         let (a, b) = match axis {
-            0 => (&mut left.batch, &mut right.batch),
-            1 => (&mut left.tokens, &mut right.tokens),
-            _ => (&mut left.groups, &mut right.groups),
+            Axis::Batch => (&mut left.batch, &mut right.batch),
+            Axis::Tokens => (&mut left.tokens, &mut right.tokens),
+            Axis::Groups => (&mut left.groups, &mut right.groups),
+            Axis::CacheRows => (&mut left.cache_rows, &mut right.cache_rows),
         };
         let middle = a.start + a.len() / 2;
         a.end = middle;
@@ -300,25 +319,28 @@ impl Planner {
             Tensor::QOut => format!("{}.output", self.job.name),
             other => other.name().into(),
         };
-        // Which row of a cache a token goes to only the device knows.
-        match self.job.cached() == Some(tensor) {
-            true => format!("all rows of one head of {name}"),
-            false => format!("one head of {name} in one token"),
-        }
+        format!("one head of {name} in one token")
     }
 
     /// The part of the job that lies in a region. The last groups may hold no heads of one of the tensors.
     fn narrowed(&self, region: &Region) -> Job {
         let cached = self.job.cached();
+        // Which row of a cache a token goes to only the device knows: each window of rows takes all tokens, and the first
+        // one the queries beside them, which may be turned in place.
+        let is_again = region.cache_rows.start > 0;
         let narrow = |tensor: Tensor, layout: Layout| {
             let rows = layout.narrow(0, region.batch.clone()).ok()?;
-            let rows = if cached == Some(tensor) { rows } else { rows.narrow(1, region.tokens.clone()).ok()? };
+            let window = if cached == Some(tensor) { &region.cache_rows } else { &region.tokens };
+            let rows = rows.narrow(1, window.clone()).ok()?;
             let size = match tensor {
                 Tensor::Positions | Tensor::Rows => return Some(rows),
                 Tensor::Q | Tensor::QOut => self.cut.q_group,
                 Tensor::K | Tensor::KOut => self.cut.k_group,
             };
             let n_heads = layout.shape()[2];
+            if is_again && cached == Some(Tensor::KOut) && matches!(tensor, Tensor::Q | Tensor::QOut) {
+                return rows.narrow(2, n_heads..n_heads).ok();
+            }
             rows.narrow(2, (region.groups.start * size).min(n_heads)..(region.groups.end * size).min(n_heads)).ok()
         };
         // Every range lies within the job's own, so that there is always a narrowed job.
@@ -350,13 +372,16 @@ impl Planner {
         let all = job.data.bindings().iter().chain(&[Tensor::POSITIONS_BINDING, Tensor::ROWS_BINDING]);
         for (binding, tensors) in all {
             let present = || tensors.iter().filter_map(|&tensor| Some((tensor, self.bound(job, tensor)?)));
-            let Some((first, _)) = present().next() else { continue };
+            // What is bound is named, and cut, by the tensor that takes most of it.
+            let Some((largest, _)) = present().min_by_key(|(_, layout)| std::cmp::Reverse(layout.span().len())) else {
+                continue;
+            };
             let range = self.limits.range(present().map(|(tensor, layout)| (layout, job.elements.of(tensor))));
             for (tensor, layout) in present() {
                 places[tensor as usize] =
                     Place::new(layout, job.elements.of(tensor), tensor.word(self.lane), range.start);
             }
-            ranges.push((binding.index, first, range));
+            ranges.push((binding.index, largest, range));
         }
         let cached = job.cached().and_then(|tensor| job.layout(tensor));
         let [q, q_out, k, k_out, position, row] = places;
@@ -376,7 +401,10 @@ impl Planner {
             start: job.start,
             start_batch: job.start_batch,
             start_token: job.start_token,
-            row_start: job.rows.map_or(0, |cache| cache.step.wrapping_mul(region.tokens.start as i32)),
+            // Counted from the window's first row: those before it wrap, to far beyond the last.
+            row_start: job.rows.map_or(0, |cache| {
+                cache.step.wrapping_mul(region.tokens.start as i32).wrapping_sub(region.cache_rows.start as i32)
+            }),
             row_token: job.rows.map_or(0, |cache| cache.step),
             cache_rows: cached.map_or(0, |layout| layout.shape()[1] as u32),
             tokens: region.tokens.len() as u32,
@@ -477,6 +505,38 @@ mod tests {
         let heads_first = Layout::heads_first([1, 100, 8, 64]).unwrap();
         let job = Job { q: heads_first, q_out: heads_first, k: None, data: Data::One, ..job([1, 100, 8, 64], 2) };
         assert!(assert_covers(&job, small, false).len() > 1);
+    }
+
+    /// Every token may go to any row: each window of a cache takes all of them, and queries are turned but once.
+    #[test]
+    fn caches_are_taken_in_windows() {
+        let small = Limits { binding: 1 << 16, ..LIMITS };
+        let all = job([2, 10, 8, 64], 2);
+        let cache = Layout::contiguous([2, 1000, 2, 64]).unwrap();
+        let rows = Layout::contiguous([2, 10, 1, 1]).unwrap();
+        let rows = Some(CacheRows { rows, step: 0 });
+        let (k, _) = all.k.unwrap();
+        let job = Job { data: Data::Copy, k: Some((k, cache)), rows, ..all };
+        for software in [false, true] {
+            let (_, parts) = job.plan(small, software).unwrap();
+            // 512,000 bytes to a row of the batch are eight windows.
+            assert_eq!(parts.len(), 2 * 8);
+            assert!(parts.iter().flat_map(|part| &part.ranges).all(|(.., range)| range.end - range.start <= 1 << 16));
+            let cache_rows = |parts: &[Part]| parts.iter().map(|part| part.params.cache_rows).sum::<u32>();
+            assert_eq!([cache_rows(&parts[..8]), cache_rows(&parts[8..])], [1000; 2]);
+            let first_rows: Vec<_> = parts[..8].iter().map(|part| -part.params.row_start).collect();
+            assert_eq!(first_rows, [0, 125, 250, 375, 500, 625, 750, 875]);
+            assert_eq!(parts.iter().map(|part| part.params.q_heads * part.params.rows).sum::<u32>(), 2 * 10 * 8);
+        }
+    }
+
+    /// 16 GiB: bytes and elements that no 32 bits count, in bindings of 128 MiB in which each word has a number.
+    #[test]
+    fn sizes_of_64_bits() {
+        let parts = assert_covers(&job([1, 1 << 20, 32, 128], 8), LIMITS, false);
+        assert!(parts.len() >= 128, "{}", parts.len());
+        let ends = parts.iter().flat_map(|part| part.ranges.iter().map(|(.., range)| range.end));
+        assert_eq!(ends.max(), Some(1 << 34));
     }
 
     #[test]

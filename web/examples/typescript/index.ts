@@ -1,5 +1,6 @@
 // The package as a TypeScript program uses it: compiled by the tests, against the types that the build emits.
-import init, { Frequencies, Gpu, ModelRope, Rope, referenceRotate, type PhasorError, type Step } from "phasor";
+import init, { Frequencies, Gpu, ModelRope, Rope, type PhasorError, type Step } from "phasor";
+import initReference, { referenceRotate } from "phasor/reference";
 
 await init();
 
@@ -15,6 +16,7 @@ export async function rotated(config: string, values: Float32Array, tokens: numb
     return await q.read();
   } catch (error) {
     if ((error as PhasorError).code !== "NoAdapter") throw error;
+    await initReference();
     return referenceRotate(layer.frequencies(tokens), { values, shape }, { pairing: layer.pairing });
   }
 }

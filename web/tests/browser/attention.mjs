@@ -1,5 +1,5 @@
 // Attention and contextual position encoding on the device.
-import { referenceAttention, referenceContextualBias } from "/pkg/phasor.js";
+import { referenceAttention, referenceContextualBias } from "/pkg/reference.js";
 import { check, equal, gpu, near, numbers, safetensors } from "./common.mjs";
 
 const article = await safetensors("article");

@@ -1,5 +1,6 @@
 // Runs every test of every file and posts what came of it.
 import init from "/pkg/phasor.js";
+import initReference from "/pkg/reference.js";
 
 const FILES = ["config.mjs", "reference.mjs", "rotation.mjs", "attention.mjs", "errors.mjs", "lifetimes.mjs", "plain_wgsl.mjs"];
 
@@ -19,6 +20,7 @@ async function run(name, test) {
 }
 
 await run("the module loads", () => init());
+await run("the reference loads", () => initReference());
 for (const file of FILES) {
   await run(`${file} loads`, async () => {
     const { default: list } = await import(`./${file}`);

@@ -1,5 +1,6 @@
 // The operations without a device.
-import { Frequencies, referenceAttention, referenceGate, referencePositions, referenceRotate, referenceTable } from "/pkg/phasor.js";
+import { Frequencies } from "/pkg/phasor.js";
+import { referenceAttention, referenceGate, referencePositions, referenceRotate, referenceTable } from "/pkg/reference.js";
 import { equal, failure, near } from "./common.mjs";
 
 export default {

@@ -1,5 +1,6 @@
 // Rotations and tables on the device against other programs, and against float64.
-import { Frequencies, ModelRope, Rope, referenceRotate, referenceTable } from "/pkg/phasor.js";
+import { Frequencies, ModelRope, Rope } from "/pkg/phasor.js";
+import { referenceRotate, referenceTable } from "/pkg/reference.js";
 import { check, equal, gpu, near, numbers, safetensors } from "./common.mjs";
 
 /** Half a unit in the last place of 1 in float32. */

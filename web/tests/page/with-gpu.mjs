@@ -129,7 +129,7 @@ export const withGpu = {
       const { EMBEDDINGS, madeUp } = await import("/embeddings.js");
       const { attended } = await import("/cope.js");
       const model = await activations();
-      const [cpu, device] = [new OnCpu(), new OnDevice(await Gpu.request())];
+      const [cpu, device] = [await OnCpu.load(), new OnDevice(await Gpu.request())];
       const apart = {};
       for (const layer of model.layers) {
         for (const { name } of EMBEDDINGS) {

@@ -1,4 +1,4 @@
-// Gates are made from keys of their own: their products come first, and each invocation keeps its query's.
+// Gates are made from something else than the keys: their products come first, and each invocation keeps its query's.
 const GATES_APART = true;
 
 var<private> gate_products: array<f32, TILE_KEYS>;
@@ -15,7 +15,7 @@ fn keep_gate_products(lane: u32) {
 
 fn key_two(of_gates: bool, batch: u32, key: u32, head: u32, i: u32) -> Two {
     if (of_gates) {
-        return gate_keys_two(place(params.gate_keys, batch, key, head), i, position_of_key(key));
+        return gate_two(gate_place(batch, key, head), i, position_of_key(key));
     }
     return k_two(place(params.k, batch, key, head), i, position_of_key(key));
 }

@@ -1,0 +1,210 @@
+//! What result files hold, by device.
+
+use crate::failure::Failure;
+use phasor_measure::{AttentionSizes, Device, ProjectionSizes, Sizes, Subject};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A device in one file, and what was measured on it.
+#[derive(Debug)]
+pub struct Column {
+    /// The device's name; where that is not enough to tell columns apart, with its commit or date.
+    pub name: String,
+    pub device: Device,
+    pub commit: Option<String>,
+    pub date: String,
+    pub measurements: Vec<Measurement>,
+    pub curves: Vec<Curve>,
+    pub first_results: Vec<FirstResult>,
+}
+
+/// A file, as far as it is looked at.
+#[derive(Debug, Deserialize)]
+struct File {
+    commit: Option<String>,
+    date: String,
+    #[serde(default)]
+    measurements: Vec<Measurement>,
+    #[serde(default)]
+    curves: Vec<Curves>,
+    #[serde(default)]
+    first_results: Vec<FirstResult>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Measurement {
+    device: Device,
+    subject: String,
+    sizes: Value,
+    pub baseline: String,
+    pub operations: Vec<Operation>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Operation {
+    pub name: String,
+    pub gigabytes_per_second: f64,
+    pub gigaflops: Option<f64>,
+    pub over_baseline: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Curves {
+    device: Device,
+    curves: Vec<Curve>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Curve {
+    pub subject: String,
+    pub name: String,
+    pub points: Vec<Point>,
+    pub time_exponent: Option<Exponent>,
+    pub memory_exponent: Option<Exponent>,
+    pub stopped: Option<Stop>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Point {
+    pub tokens: u32,
+    pub seconds: f64,
+    pub memory: f64,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Exponent {
+    pub value: f64,
+    pub from: u32,
+    pub to: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Stop {
+    pub tokens: u32,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct FirstResult {
+    device: Device,
+    pub work: String,
+    pub shader_cache: String,
+    pub seconds: f64,
+    pub parts: Vec<(String, f64)>,
+}
+
+impl Measurement {
+    /// What was measured; how often does not matter.
+    pub fn subject(&self) -> Option<Subject> {
+        let sizes = self.sizes.clone();
+        match self.subject.as_str() {
+            "rotation" => {
+                let sizes: Sizes = serde_json::from_value(sizes).ok()?;
+                Some(Subject::Rotation(Sizes { rounds: 0, ..sizes }))
+            }
+            "attention" | "decode" => {
+                let sizes: AttentionSizes = serde_json::from_value(sizes).ok()?;
+                Some(Subject::Attention(AttentionSizes { rounds: 0, unfused: false, ..sizes }))
+            }
+            "projection" => {
+                let sizes: ProjectionSizes = serde_json::from_value(sizes).ok()?;
+                Some(Subject::Projection(ProjectionSizes { rounds: 0, ..sizes }))
+            }
+            _ => None,
+        }
+    }
+
+    pub fn operation(&self, name: &str) -> Option<&Operation> {
+        self.operations.iter().find(|operation| operation.name == name)
+    }
+}
+
+impl Column {
+    /// Takes on what another file has; of what both have, the later file's counts.
+    fn add(&mut self, more: Self) {
+        let Self { measurements, curves, first_results, date, .. } = more;
+        self.date = date;
+        self.measurements.extend(measurements);
+        self.curves.retain(|old| !curves.iter().any(|new| (&new.subject, &new.name) == (&old.subject, &old.name)));
+        self.curves.extend(curves);
+        self.first_results.retain(|old| {
+            !first_results.iter().any(|new| (&new.work, &new.shader_cache) == (&old.work, &old.shader_cache))
+        });
+        self.first_results.extend(first_results);
+    }
+
+    /// The last measurement of this subject that has this operation.
+    pub fn operation(&self, subject: &Subject, name: &str) -> Option<&Operation> {
+        let of_subject = self.measurements.iter().filter(|measured| measured.subject().as_ref() == Some(subject));
+        of_subject.rev().find_map(|measured| measured.operation(name))
+    }
+}
+
+/// All devices of all files, in their order: what one device gave at one commit is a column, in however many files it lies.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Column>, Failure> {
+    let mut columns: Vec<Column> = Vec::new();
+    for path in paths {
+        for more in of_file(path)? {
+            let known = columns.iter_mut().find(|known| known.device == more.device && known.commit == more.commit);
+            match known {
+                Some(known) => known.add(more),
+                None => columns.push(more),
+            }
+        }
+    }
+    tell_apart(&mut columns);
+    Ok(columns)
+}
+
+fn of_file(path: &Path) -> Result<Vec<Column>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::file(path, e))?;
+    let file: File = serde_json::from_str(&text)
+        .map_err(|e| Failure::file(path, format!("{e}: not what `phasor bench --json` prints")))?;
+    if let Some(strange) = file.measurements.iter().find(|measured| measured.subject().is_none()) {
+        return Err(Failure::file(
+            path,
+            format!("a measurement of {:?}, which this version does not know", strange.subject),
+        ));
+    }
+    let devices = file.first_results.iter().map(|first| &first.device);
+    let devices = devices.chain(file.measurements.iter().map(|measured| &measured.device));
+    let mut unique: Vec<&Device> = Vec::new();
+    for device in devices.chain(file.curves.iter().map(|curves| &curves.device)) {
+        if !unique.contains(&device) {
+            unique.push(device);
+        }
+    }
+    Ok(unique.into_iter().map(|device| file.column(device)).collect())
+}
+
+impl File {
+    fn column(&self, device: &Device) -> Column {
+        // What drivers add in brackets is in the list of devices.
+        let name = device.name.split(" (").next().unwrap_or_default();
+        Column {
+            name: name.to_owned(),
+            device: device.clone(),
+            commit: self.commit.clone(),
+            date: self.date.clone(),
+            measurements: self.measurements.iter().filter(|measured| measured.device == *device).cloned().collect(),
+            curves: self.curves.iter().filter(|all| all.device == *device).flat_map(|all| all.curves.clone()).collect(),
+            first_results: self.first_results.iter().filter(|first| first.device == *device).cloned().collect(),
+        }
+    }
+}
+
+/// Adds the commit to names that are there more than once, and the date where that does not help.
+fn tell_apart(columns: &mut [Column]) {
+    let additions: [fn(&Column) -> Option<String>; 2] =
+        [|column| column.commit.clone(), |column| Some(column.date.clone())];
+    for addition in additions {
+        let names: Vec<_> = columns.iter().map(|column| column.name.clone()).collect();
+        let twice = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+        for column in columns.iter_mut().filter(|column| twice(&column.name)) {
+            if let Some(more) = addition(column) {
+                column.name = format!("{} {more}", column.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `phasor report`: results of several devices side by side.
+
+mod common;
+
+use common::{Scratch, refused, well};
+use serde_json::{Value, json};
+
+fn device(name: &str) -> Value {
+    json!({ "name": name, "backend": "vulkan", "driver": "a driver 1.2", "kind": "discrete GPU", "software": false })
+}
+
+fn operation(name: &str, over_baseline: f64, gigaflops: Option<f64>) -> Value {
+    json!({ "name": name, "gigabytes_per_second": 123.45, "gigaflops": gigaflops, "over_baseline": over_baseline })
+}
+
+/// A file as `phasor bench --json` prints it, as far as it is looked at.
+fn results(name: &str, commit: &str, ratio: f64) -> Value {
+    let rotation = json!({ "tokens": 2048, "heads": 32, "kv_heads": 8, "head_dim": 128, "rounds": 30 });
+    let attention = json!({
+        "tokens": 512, "keys": 512, "heads": 8, "kv_heads": 8, "head_dim": 64, "positions": 64, "rounds": 10, "unfused": true
+    });
+    let layer = json!({ "tokens": 512, "inputs": 64, "outputs": 96, "rounds": 10 });
+    let measured = |subject: &str, sizes: Value, baseline: &str, operations: Value| json!({ "device": device(name), "subject": subject, "sizes": sizes, "baseline": baseline, "operations": operations });
+    let curve = |name: &str, power: f64, stopped: Value| {
+        let points = [128u32, 256, 512, 1024].map(
+            |n| json!({ "tokens": n, "seconds": 1e-6 * f64::from(n).powf(power), "memory": 1000 * n, "dispatches": 1 }),
+        );
+        let exponent = |value: f64| json!({ "value": value, "from": 128, "to": 1024 });
+        json!({
+            "subject": "attention", "name": name, "points": points, "time_exponent": exponent(power),
+            "memory_exponent": exponent(1.0), "stopped": stopped
+        })
+    };
+    json!({
+        "version": "0.1.0",
+        "commit": commit,
+        "date": "2026-12-24T18:00:00Z",
+        "first_results": [{
+            "device": device(name), "work": "rotation", "shader_cache": "cold", "seconds": 0.75,
+            "parts": [["process", 0.25], ["adapter", 0.5]]
+        }],
+        "measurements": [
+            measured("rotation", rotation, "the fastest copy", json!([
+                operation("copy, flat", 1.0, None), operation("rotation, half-split, table", ratio, None)
+            ])),
+            measured("attention", attention, "fused, plain", json!([
+                operation("matrix product", 0.8, Some(2000.0)), operation("fused, plain", 1.0, Some(1500.0))
+            ])),
+            measured("projection", layer, "the schedule that is chosen", json!([
+                operation("linear, by tiles", 1.0, Some(900.0))
+            ])),
+        ],
+        "curves": [{
+            "device": device(name), "clock": "device",
+            "curves": [curve("fused, plain", 1.97, Value::Null), curve("fused, CoPE", 1.5, json!({
+                "tokens": 2048, "reason": "no room"
+            }))]
+        }],
+    })
+}
+
+fn write(scratch: &Scratch, file: &str, results: &Value) {
+    std::fs::write(scratch.at(file), results.to_string()).unwrap();
+}
+
+#[test]
+fn devices_are_columns_and_operations_are_rows() {
+    let scratch = Scratch::new();
+    write(&scratch, "a.json", &results("Alpha (rev 3)", "abc123", 1.0416));
+    write(&scratch, "b.json", &results("Beta", "abc123", 1.25));
+    let text = well(scratch.path(), &["report", "a.json", "b.json"]);
+    for line in [
+        "| Alpha | Alpha (rev 3) | discrete GPU | vulkan, a driver 1.2 | abc123 | 2026-12-24 |",
+        "### Rotation: 2048 tokens, 32 + 8 heads of 128 channels, f32 in place",
+        "| operation | Alpha | Beta |",
+        "|---|---:|---:|",
+        "| rotation, half-split, table | 1.04 (123.5 GB/s) | 1.25 (123.5 GB/s) |",
+        "| matrix product | 0.80 (2000.0 GFLOP/s) | 0.80 (2000.0 GFLOP/s) |",
+        "| rate of *fused, plain* ÷ matrix product | 75 % | 75 % |",
+        "### Projection: 512 tokens, 64 inputs to 96 outputs, f32",
+        "### First result: rotation, cold shader cache",
+        "| all | 750.00 ms | 750.00 ms |",
+        "| attention, fused, plain | n^1.97 | n^1.00 | 128 to 1024 | 1024 | 851.71 ms | 1000.0 KiB |  |",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
+    }
+    assert!(text.contains("before 2048: no room |"), "{text}");
+    assert!(!text.contains("rate of *fused, CoPE*"), "nobody measured it: {text}");
+}
+
+#[test]
+fn a_device_s_results_at_two_commits_are_told_apart() {
+    let scratch = Scratch::new();
+    write(&scratch, "old.json", &results("Alpha", "abc123", 1.5));
+    write(&scratch, "new.json", &results("Alpha", "def456", 1.1));
+    let text = well(scratch.path(), &["report", "old.json", "new.json"]);
+    assert!(text.contains("| operation | Alpha abc123 | Alpha def456 |"), "{text}");
+    // At one commit it is one column, and the later file's counts.
+    write(&scratch, "again.json", &results("Alpha", "abc123", 1.25));
+    let text = well(scratch.path(), &["report", "old.json", "again.json"]);
+    assert_eq!(text, well(scratch.path(), &["report", "again.json"]));
+}
+
+/// Neither an input is written over, nor one picture where the other one cannot be drawn.
+#[test]
+fn a_report_writes_all_or_nothing() {
+    let scratch = Scratch::new();
+    let all = results("Alpha", "abc123", 1.5);
+    write(&scratch, "a.json", &all);
+    refused(scratch.path(), &["report", "a.json", "--ratios", "a.json"], 1, &["a.json", "another file"]);
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(scratch.at("a.json")).unwrap()).unwrap();
+    assert_eq!(kept, all);
+    let mut without = all;
+    without["curves"] = json!([]);
+    write(&scratch, "b.json", &without);
+    let both = ["report", "b.json", "--ratios", "r.svg", "--curves", "c.svg"];
+    refused(scratch.path(), &both, 1, &["c.svg", "bench curve --json"]);
+    assert!(!scratch.at("r.svg").exists());
+}
+
+/// Every operation, ratio and power is in the picture, as text or as a place.
+#[test]
+fn pictures_are_svg_with_a_dot_for_each_ratio_and_a_line_for_each_curve() {
+    let scratch = Scratch::new();
+    write(&scratch, "a.json", &results("Alpha", "abc123", 1.0));
+    write(&scratch, "b.json", &results("Beta", "abc123", 4.0));
+    well(scratch.path(), &["report", "a.json", "b.json", "--ratios", "ratios.svg", "--curves", "curves.svg"]);
+    let [ratios, curves] = ["ratios.svg", "curves.svg"].map(|file| std::fs::read_to_string(scratch.at(file)).unwrap());
+    for svg in [&ratios, &curves] {
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
+        // No background: pages may be light or dark.
+        assert!(!svg.contains("<rect"), "{svg}");
+    }
+    for word in ["Alpha", "Beta", "rotation, half-split, table", "matrix product", "÷ the fastest copy"] {
+        assert!(ratios.contains(word), "{word} in {ratios}");
+    }
+    // Five operations on two devices, and a dot each in the legend.
+    assert_eq!(ratios.matches("<circle").count(), 5 * 2 + 2, "{ratios}");
+    let place = |svg: &str, nth: usize| {
+        let circle = svg.split("<circle ").nth(nth + 1).unwrap();
+        circle.split("cx=\"").nth(1).unwrap().split('"').next().unwrap().parse::<i32>().unwrap()
+    };
+    // The second operation: 1 on the one device, 4 on the other, farther to the right.
+    assert!(place(&ratios, 4) < place(&ratios, 5), "{ratios}");
+    assert!(curves.contains("attention, fused, plain: time n^1.97, memory n^1.00, from 128 tokens on"), "{curves}");
+    // Two devices, two panels, two curves of four points, and the legend.
+    assert_eq!(curves.matches("<circle").count(), 2 * (2 * 2 * 4 + 2), "{curves}");
+}
+
+#[test]
+fn what_is_no_result_is_refused_by_name() {
+    let scratch = Scratch::new();
+    refused(scratch.path(), &["report", "none.json"], 1, &["none.json"]);
+    std::fs::write(scratch.at("other.json"), "{\"date\": 3}").unwrap();
+    refused(scratch.path(), &["report", "other.json"], 1, &["other.json", "phasor bench --json"]);
+    let mut strange = results("Alpha", "abc123", 1.0);
+    strange["measurements"][0]["subject"] = "juggling".into();
+    write(&scratch, "strange.json", &strange);
+    refused(scratch.path(), &["report", "strange.json"], 1, &["strange.json", "juggling"]);
+    let mut empty = results("Alpha", "abc123", 1.0);
+    empty["curves"] = json!([]);
+    write(&scratch, "empty.json", &empty);
+    refused(scratch.path(), &["report", "empty.json", "--curves", "c.svg"], 1, &["c.svg", "phasor bench curve --json"]);
+    assert!(!scratch.at("c.svg").exists());
+    refused(scratch.path(), &["report"], 2, &["FILE"]);
+}
+
+/// What is kept in the repository can be read.
+#[test]
+fn results_in_the_repository_are_read() {
+    let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/results");
+    let files: Vec<_> = std::fs::read_dir(&results).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files = files.iter().filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+    let files: Vec<_> = files.map(|path| path.to_str().unwrap()).collect();
+    let text = well(&results, &[&["report"], &files[..]].concat());
+    assert!(text.contains("| rotation, half-split, table |"), "{text}");
+}
