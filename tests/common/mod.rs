@@ -2,10 +2,6 @@
 
 #![allow(dead_code)]
 
-pub mod dxc;
-pub mod tools;
-pub mod translate;
-
 use phasor::Gpu;
 use safetensors::SafeTensors;
 use std::sync::OnceLock;
@@ -29,29 +25,16 @@ fn adapter() -> &'static wgpu::Adapter {
 /// One device for the whole process, so that all tests share its pipelines.
 pub fn gpu() -> &'static Gpu {
     static GPU: OnceLock<Gpu> = OnceLock::new();
-    GPU.get_or_init(|| {
-        if dxc::is_wanted() {
-            let features = adapter().features() & phasor::gpu::useful_features();
-            made(features, adapter().limits())
-        } else {
-            Gpu::on_blocking(adapter()).expect("these tests need a device")
-        }
-    })
+    GPU.get_or_init(|| Gpu::on_blocking(adapter()).expect("these tests need a device"))
 }
 
 /// A device of its own, with limits that the adapter's are changed into.
 pub fn gpu_with(change: impl FnOnce(&mut wgpu::Limits)) -> Gpu {
-    let mut limits = adapter().limits();
-    change(&mut limits);
-    made(wgpu::Features::empty(), limits)
-}
-
-fn made(features: wgpu::Features, required_limits: wgpu::Limits) -> Gpu {
-    let by_dxc = dxc::is_wanted();
-    let required_features = features | if by_dxc { dxc::FEATURES } else { wgpu::Features::empty() };
-    let descriptor = wgpu::DeviceDescriptor { required_features, required_limits, ..wgpu::DeviceDescriptor::default() };
+    let mut required_limits = adapter().limits();
+    change(&mut required_limits);
+    let descriptor = wgpu::DeviceDescriptor { required_limits, ..wgpu::DeviceDescriptor::default() };
     let (device, queue) = pollster::block_on(adapter().request_device(&descriptor)).expect("the adapter takes less");
-    if by_dxc { dxc::adopt(&device, &queue) } else { Gpu::adopt(&device, &queue) }
+    Gpu::adopt(&device, &queue)
 }
 
 /// Numbers that look random and are the same in every run (splitmix64).

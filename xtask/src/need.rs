@@ -111,11 +111,10 @@ impl Need {
             Self::Npm => on_path("npm").map(shown),
             Self::Chromium => one_of(&["chromium", "chromium-browser", "google-chrome"]).map(shown),
             Self::Firefox => one_of(&["firefox-esr", "firefox"]).map(shown),
-            // Where dxc is there, nothing is left to get.
-            Self::Pip if tools::dxc().is_some() || !cfg!(target_os = "linux") => Some("not needed here".to_owned()),
+            Self::Pip if Self::Dxc.found().is_some() => Some("nothing is left to get".to_owned()),
             Self::Pip => Command::new("python3 -m pip --version").output(),
-            Self::Dxc => tools::dxc().map(shown),
-            Self::CargoDeny => tools::cargo_deny().map(shown),
+            Self::Dxc => tools::made(tools::DXC).map(shown),
+            Self::CargoDeny => tools::made(tools::CARGO_DENY).map(shown),
             Self::OldestRust => Command::new(&format!("rustc +{OLDEST_RUST} --version")).output(),
         }
     }

@@ -1,36 +1,29 @@
 //! Programs that no package of the system has, built here: each in a folder of its own under `target/tools`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::command::Command;
-use crate::need;
 
 /// Where cargo puts what is built of them.
 const BUILDS: &str = "target/tools/builds";
 
-/// Direct3D's compiler: the machine's own, or the one made here.
-pub fn dxc() -> Option<PathBuf> {
-    need::on_path("dxc").or_else(|| built("dxc"))
-}
+/// Direct3D's compiler, once it is made.
+pub const DXC: &str = "target/tools/dxc/dxc";
 
-/// Where the checker of what the library is built of lies, once it is made.
+/// The checker of what the library is built of, once it is made.
 pub const CARGO_DENY: &str = "target/tools/cargo-deny/bin/cargo-deny";
 
-/// That checker.
-pub fn cargo_deny() -> Option<PathBuf> {
-    Some(PathBuf::from(CARGO_DENY)).filter(|path| path.is_file())
-}
-
-fn built(name: &str) -> Option<PathBuf> {
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    Some(Path::new("target/tools").join(name).join(file)).filter(|path| path.is_file())
+/// One of these, if it is made.
+pub fn made(program: &str) -> Option<PathBuf> {
+    let file = PathBuf::from(format!("{program}{}", std::env::consts::EXE_SUFFIX));
+    Some(file).filter(|file| file.is_file())
 }
 
 /// Makes `dxc` of its library, which a package of Python's has for Linux, and of `xtask/dxc`.
 pub fn make_dxc() -> Result<(), String> {
     let processor = std::env::consts::ARCH;
-    if !cfg!(target_os = "linux") || !["x86_64", "aarch64"].contains(&processor) {
-        return Err("`dxc` is not on the PATH: the Vulkan SDK has it".to_owned());
+    if !["x86_64", "aarch64"].contains(&processor) {
+        return Err(format!("there is no DXC for {processor}; without it run the other steps, each by its name"));
     }
     let (downloads, folder) = ("target/tools/downloads", "target/tools/dxc");
     std::fs::create_dir_all(folder).map_err(|error| format!("{folder}: {error}"))?;
@@ -43,7 +36,7 @@ pub fn make_dxc() -> Result<(), String> {
     Command::new(&format!("cargo build --release --locked --manifest-path xtask/dxc/Cargo.toml --target-dir {BUILDS}"))
         .run()?;
     place(&format!("{folder}/libdxcompiler_{processor}.so.3.7"), &format!("{folder}/libdxcompiler.so"))?;
-    place(&format!("{BUILDS}/release/dxc"), &format!("{folder}/dxc"))
+    place(&format!("{BUILDS}/release/dxc"), DXC)
 }
 
 /// Builds cargo-deny, in some minutes.
