@@ -1,4 +1,5 @@
-//! `cargo xtask test`: runs steps one after the other to the first failure, and closes with a table and a verdict.
+//! `cargo xtask test` and `cargo xtask supply`: runs steps one after the other to the first failure, and closes with a
+//! table and a verdict.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,11 @@ pub fn run(steps: Vec<Step>, names: &[String], command: &str) -> Result<(), Stri
             Err(reason) => Outcome::DoesNotApply(reason),
             Ok(()) if failed => Outcome::NotReached,
             Ok(()) => attempt(i + 1, steps.len(), &format!("{}: {}", step.name, step.about), || {
-                step.commands()?.iter().try_for_each(|command| command.run())
+                let outcome = step.commands()?.iter().try_for_each(|command| command.run());
+                outcome.map_err(|message| match step.advice {
+                    Some(advice) => format!("{message}\n{advice}"),
+                    None => message,
+                })
             }),
         };
         rows.push((step.name, outcome));

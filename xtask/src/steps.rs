@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask test`: the one list of what is checked. A new check is one more entry.
+//! The steps of `cargo xtask test` and `cargo xtask supply`: the lists of what is checked. A new check is one more entry.
 
 use crate::command::Command;
 use crate::need::{Need, OLDEST_RUST};
@@ -21,6 +21,8 @@ pub struct Step {
     /// What of the web its commands work on, which is built first.
     builds: Builds,
     commands: Vec<Command>,
+    /// What to do where it fails, if its commands do not say so well.
+    pub advice: Option<&'static str>,
 }
 
 /// The GPU that a step's commands see.
@@ -162,7 +164,12 @@ pub fn supply() -> Vec<Step> {
         step("advisories", "no crate has a known fault (asks for the list of them)")
             .needs(&[Need::CargoDeny])
             .deny("Cargo.toml", "advisories")
-            .deny("web/Cargo.toml", "advisories"),
+            .deny("web/Cargo.toml", "advisories")
+            .advises(
+                "If a crate is named above, `cargo update` to a version without the fault. If the list could not be \
+                 fetched, nothing was checked: cargo-deny gets it by git from https://github.com/RustSec/advisory-db, so \
+                 try again where that can be reached.",
+            ),
     ]
 }
 
@@ -188,6 +195,7 @@ fn step(name: &'static str, about: &'static str) -> Step {
         place: Place::Anywhere,
         builds: Builds::Nothing,
         commands: Vec::new(),
+        advice: None,
     }
 }
 
@@ -218,6 +226,11 @@ impl Step {
 
     fn runs(mut self, line: &str) -> Self {
         self.commands.push(Command::new(line));
+        self
+    }
+
+    fn advises(mut self, advice: &'static str) -> Self {
+        self.advice = Some(advice);
         self
     }
 
