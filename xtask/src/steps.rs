@@ -96,15 +96,12 @@ pub fn all() -> Vec<Step> {
             .with("LP_NATIVE_VECTOR_WIDTH", "256")
             .runs("cargo test --workspace --test attention -- subgroups::")
             .with("LP_NATIVE_VECTOR_WIDTH", "512"),
-        step(
-            "hlsl",
-            "DXC compiles every kernel's HLSL, and what it makes of each kernel and type is right on lavapipe",
-        )
-        .needs(&[Need::Pip, Need::Dxc])
-        .on(Device::Lavapipe)
-        .only(Place::Linux)
-        .runs("cargo test --workspace --test hlsl")
-        .variable("PHASOR_DXC", tools::DXC),
+        step("hlsl", "Direct3D's compiler takes all shaders, and what it makes of every kernel is right on lavapipe")
+            .needs(&[Need::Pip, Need::Dxc])
+            .on(Device::Lavapipe)
+            .only(Place::Linux)
+            .runs("cargo test --workspace --test hlsl")
+            .variable("PHASOR_DXC", tools::DXC),
         step("web", "the package for JavaScript builds, is small enough, and its types hold")
             .needs(&web::NEEDS)
             .builds(Builds::Package)
