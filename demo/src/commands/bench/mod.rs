@@ -205,7 +205,7 @@ impl Bench {
             subjects.extend(lengths(&self.tokens, &[1, 512]).into_iter().map(projection));
         }
         if self.what == Some(What::Variants) {
-            let default: &[u32] = if gpu.is_software() { &[512] } else { &[2048] };
+            let default: &[u32] = if gpu.is_software() { &[256] } else { &[2048] };
             let prompts = lengths(&self.tokens, default).into_iter().map(AttentionSizes::prompt);
             let steps = lengths(&self.keys, &[4096]).into_iter().map(AttentionSizes::decode);
             let sizes: Vec<_> = prompts.chain(steps).map(|sizes| self.attention(sizes)).collect();
