@@ -16,13 +16,27 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const AIM = 100_000;
 
 /** What each may be at most, until it is what it should be: what it was when this was written, and 2 %. */
-const MOST = { phasor: 163_400, reference: 22_450 };
+const MOST = { phasor: 160_000, reference: 22_860 };
 
 /** WebAssembly that every browser with WebGPU has. */
 const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
 
-/** A trap is a mistake of ours, and of all that it left half done nothing may be called again. */
+/** What our JavaScript adds to wasm-bindgen's, so that whatever goes wrong is an error of ours that says what to do. */
 const GUARD = `
+import { failed as failure, refuse } from "OPTIONS";
+
+// Any call before init() has come to its end.
+const unready = new Proxy({}, {
+  get() {
+    throw failure("NotReady", undefined, "phasor is not there yet: await init() before anything else");
+  },
+});
+
+function expectInstance(value, kind, name, kindName) {
+  if (!(value instanceof kind) || !value.__wbg_ptr) refuse(value, name, "a " + kindName + " that has not been freed");
+}
+
+// A trap is a mistake of ours, and of all that it left half done nothing may be called again.
 function guarded(exports) {
   let broken;
   const guard = (call) => (...args) => {
@@ -30,8 +44,9 @@ function guarded(exports) {
     try {
       return call(...args);
     } catch (error) {
+      if (error.message === "null pointer passed to rust") throw failure("Tensor", "this", "this: was freed, may be an object that has not been");
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-      broken = Object.assign(new Error("a mistake in phasor, please report it: " + error.message, { cause: error }), { name: "PhasorError", code: "Panic" });
+      broken = Object.assign(failure("Panic", undefined, "a mistake in phasor, please report it: " + error.message), { cause: error });
       throw broken;
     }
   };
@@ -72,12 +87,19 @@ async function finish(from, name) {
   const exports = new Map(names.exports);
   let script = fs.readFileSync(path.join(from, `${name}.js`), "utf8");
   script = replaced(script, "wasm = instance.exports;", "wasm = guarded(instance.exports);");
+  script = replaced(script, "wasmInstance, wasm;", "wasmInstance, wasm = unready;");
+  script = replaced(script, /if \(wasm !== undefined\)/g, "if (wasm !== unready)");
+  // What JavaScript disposes of twice is disposed of once.
+  script = script.replace(/(const ptr = this\.__destroy_into_raw\(\);\s*)wasm/g, "$1if (ptr) wasm");
+  // The names of classes do not outlive what makes the JavaScript short.
+  script = script.replace(/_assertClass\((\w+), (\w+)\);/g, 'expectInstance($1, $2, "$1", "$2");');
   script = replaced(script, `"./${name}_bg.js": import0`, '"a": import0');
   script = replaced(script, /^ {8}(\w+): function\(/gm, (line, long) => line.replace(long, imports.get(long) ?? long));
   script = replaced(script, /\bwasm\.(\w+)/g, (line, long) => `wasm.${exports.get(long) ?? long}`);
   // With the JavaScript that it imports.
   const whole = path.join(from, `${name}.finished.js`);
-  fs.writeFileSync(whole, script + GUARD);
+  const [, options] = script.match(/^import \{.*\} from '(.*options\.js)';$/m);
+  fs.writeFileSync(whole, GUARD.replace("OPTIONS", options) + script);
   await build({
     entryPoints: [whole], outfile: path.join(to, `${name}.js`),
     bundle: true, format: "esm", minify: true, target: "es2022", logLevel: "warning",

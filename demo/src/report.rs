@@ -44,14 +44,18 @@ pub fn subject(subject: &Subject) -> String {
         Subject::Rotation(Sizes { tokens, heads, kv_heads, head_dim, .. }) => {
             format!("Rotation: {tokens} tokens, {heads} + {kv_heads} heads of {head_dim} channels, f32 in place")
         }
-        Subject::Attention(sizes) => {
+        Subject::Attention(sizes) | Subject::Variants(sizes) => {
             let AttentionSizes { tokens, keys, heads, kv_heads, head_dim, positions, .. } = sizes;
             let queries = match sizes.is_decode() {
                 true if *tokens == 1 => format!("Decode: one query over {keys} keys"),
                 true => format!("Decode: {tokens} queries over {keys} keys"),
                 false => format!("Attention: {tokens} tokens, causal"),
             };
-            format!("{queries}, {heads} over {kv_heads} heads of {head_dim} channels, {positions} positions, f32")
+            let heads = format!("{heads} over {kv_heads} heads of {head_dim} channels, {positions} positions");
+            match subject {
+                Subject::Variants(_) => format!("{queries}, {heads}, by variants"),
+                _ => format!("{queries}, {heads}, f32"),
+            }
         }
         Subject::Projection(ProjectionSizes { tokens, inputs, outputs, .. }) => {
             let s = if *tokens == 1 { "" } else { "s" };

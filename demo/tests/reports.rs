@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Scratch, json, well};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[test]
@@ -161,6 +162,32 @@ fn bench_times_each_operation_beside_what_bounds_it() {
     let few = ["bench", "projection", "--tokens", "1", "--inputs", "64", "--rounds", "2"];
     let few = well(scratch.path(), &few);
     assert!(few.contains("1 token, 64 inputs to 64 outputs") && few.contains("x reading the weights"), "{few}");
+}
+
+#[test]
+fn bench_times_the_variants_of_attention() {
+    let scratch = Scratch::new();
+    let sizes = ["--tokens", "16", "--keys", "40", "--heads", "4", "--kv-heads", "2", "--head-dim", "32", "--rounds", "2"];
+    let got = json(scratch.path(), &[&["bench", "variants", "--json"], &sizes[..]].concat());
+    let [prompt, step] = [0, 1].map(|run| &got["measurements"][run]);
+    assert_eq!([&prompt["subject"], &step["subject"]], ["variants"; 2]);
+    let operation = |run: &Value, name: &str| {
+        let operations = run["operations"].as_array().unwrap();
+        operations.iter().find(|o| o["name"] == name).unwrap_or_else(|| panic!("{name}: {run}")).clone()
+    };
+    for name in ["what is chosen", "by tiles", "by rows", "split over keys", "f16", "bf16"] {
+        let [plain, cope] = ["plain", "CoPE"].map(|kind| operation(prompt, &format!("{name}, {kind}")));
+        assert!(cope["flop"].as_u64() > plain["flop"].as_u64() && cope["memory"].as_u64() >= plain["memory"].as_u64());
+    }
+    for run in [prompt, step] {
+        let [whole, half] = ["what is chosen, CoPE", "bf16, CoPE"].map(|name| operation(run, name));
+        assert_eq!(whole["bytes"].as_u64().unwrap(), 2 * half["bytes"].as_u64().unwrap());
+        assert_eq!(operation(run, "what is chosen, plain")["over_baseline"], 1.0);
+    }
+    assert_eq!(step["operations"].as_array().unwrap().len(), 6, "a decode step is always split: {step}");
+    std::fs::write(scratch.path().join("variants.json"), got.to_string()).unwrap();
+    let report = well(scratch.path(), &["report", "variants.json"]);
+    assert!(report.contains("16 tokens, causal") && report.contains("| by tiles, CoPE |"), "{report}");
 }
 
 #[test]

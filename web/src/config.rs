@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::frequencies::Frequencies;
+use crate::options;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 
@@ -25,8 +26,8 @@ impl LayerRope {
 impl ModelRope {
     /// Reads the text of a `config.json`. An impossible setting is an error that names the field by its path in the file.
     #[wasm_bindgen(constructor)]
-    pub fn new(config: &str) -> Result<ModelRope> {
-        Ok(Self(phasor::config::ModelRope::from_hugging_face(config)?))
+    pub fn new(#[wasm_bindgen(unchecked_param_type = "string")] config: &JsValue) -> Result<ModelRope> {
+        Ok(Self(phasor::config::ModelRope::from_hugging_face(&options::text(config, "config")?)?))
     }
 
     /// The file's `model_type`.
@@ -55,19 +56,20 @@ impl ModelRope {
 
     /// The layers that have the rope `kinds[kind]`; those of one cycle where the file does not say how many there are.
     #[wasm_bindgen(js_name = layersOf)]
-    pub fn layers_of(&self, kind: u32) -> Vec<u32> {
-        self.0.layers_of(kind as usize).map(|layer| layer as u32).collect()
+    pub fn layers_of(&self, #[wasm_bindgen(unchecked_param_type = "number")] kind: &JsValue) -> Result<Vec<u32>> {
+        let kind = options::count(kind, "kind")?;
+        Ok(self.0.layers_of(kind as usize).map(|layer| layer as u32).collect())
     }
 
     /// The rope of a layer, counted from 0.
-    pub fn layer(&self, layer: u32) -> Result<LayerRope> {
-        Ok(LayerRope(self.0.layer(layer as usize)?.clone()))
+    pub fn layer(&self, #[wasm_bindgen(unchecked_param_type = "number")] layer: &JsValue) -> Result<LayerRope> {
+        Ok(LayerRope(self.0.layer(options::count(layer, "layer")? as usize)?.clone()))
     }
 
     /// The rope of the layers of a type, such as `full_attention`.
     #[wasm_bindgen(js_name = layerType)]
-    pub fn layer_type(&self, name: &str) -> Result<LayerRope> {
-        Ok(LayerRope(self.0.layer_type(name)?.clone()))
+    pub fn layer_type(&self, #[wasm_bindgen(unchecked_param_type = "string")] name: &JsValue) -> Result<LayerRope> {
+        Ok(LayerRope(self.0.layer_type(&options::text(name, "name")?)?.clone()))
     }
 
     /// What looked wrong without making the settings impossible.
@@ -141,14 +143,18 @@ impl LayerRope {
 
     /// The factor on the query at a position, which is the engine's to apply; 1 where the model has none.
     #[wasm_bindgen(js_name = queryScaleAt)]
-    pub fn query_scale_at(&self, position: i32) -> f64 {
-        self.0.query_scale.map_or(1.0, |scale| scale.at(position))
+    pub fn query_scale_at(&self, #[wasm_bindgen(unchecked_param_type = "number")] position: &JsValue) -> Result<f64> {
+        let position = options::whole(position, "position")?;
+        Ok(self.0.query_scale.map_or(1.0, |scale| scale.at(position)))
     }
 
     /// The frequencies for a sequence of `seqLen` tokens in all, on which some laws depend; 0, if left out, stands for any
     /// within the context that the model was first trained on.
-    pub fn frequencies(&self, #[wasm_bindgen(js_name = seqLen)] seq_len: Option<u32>) -> Result<Frequencies> {
-        Ok(self.0.frequencies(seq_len.unwrap_or(0))?.into())
+    pub fn frequencies(
+        &self,
+        #[wasm_bindgen(js_name = seqLen, unchecked_optional_param_type = "number")] seq_len: &JsValue,
+    ) -> Result<Frequencies> {
+        Ok(self.0.frequencies(options::count_or_0(seq_len, "seqLen")?)?.into())
     }
 
     /// Every setting, its value, and where in the file, or by which rule, it came about.

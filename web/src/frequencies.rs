@@ -31,15 +31,20 @@ impl Frequencies {
     #[wasm_bindgen(constructor)]
     pub fn new(
         #[wasm_bindgen(unchecked_param_type = "Float64Array | number[]")] inverse: &JsValue,
-        #[wasm_bindgen(js_name = attentionFactor)] attention_factor: Option<f64>,
+        #[wasm_bindgen(js_name = attentionFactor, unchecked_optional_param_type = "number")] attention_factor: &JsValue,
     ) -> Result<Frequencies> {
         let inverse = options::read("doubles", inverse, "inverse")?.doubles();
-        Ok(Self(phasor::frequencies::Frequencies::new(inverse, attention_factor.unwrap_or(1.0))?))
+        let factor = options::number("factor", attention_factor, "attentionFactor")?;
+        Ok(Self(phasor::frequencies::Frequencies::new(inverse, factor)?))
     }
 
     /// `base^(-2i / rotaryDim)`, as in the paper.
-    pub fn plain(base: f64, #[wasm_bindgen(js_name = rotaryDim)] rotary_dim: u32) -> Result<Frequencies> {
-        Ok(Self(Plain::new(base).frequencies(rotary_dim)?))
+    pub fn plain(
+        #[wasm_bindgen(unchecked_param_type = "number")] base: &JsValue,
+        #[wasm_bindgen(js_name = rotaryDim, unchecked_param_type = "number")] rotary_dim: &JsValue,
+    ) -> Result<Frequencies> {
+        let base = options::number("real", base, "base")?;
+        Ok(Self(Plain::new(base).frequencies(options::count(rotary_dim, "rotaryDim")?)?))
     }
 
     /// From a rope's settings as JSON text, in the words of Hugging Face's `rope_parameters`:
@@ -47,12 +52,13 @@ impl Frequencies {
     /// left out, is the length of the sequence, on which some laws depend.
     #[wasm_bindgen(js_name = fromSettings)]
     pub fn from_settings(
-        settings: &str,
-        #[wasm_bindgen(js_name = headDim)] head_dim: u32,
-        #[wasm_bindgen(js_name = seqLen)] seq_len: Option<u32>,
+        #[wasm_bindgen(unchecked_param_type = "string")] settings: &JsValue,
+        #[wasm_bindgen(js_name = headDim, unchecked_param_type = "number")] head_dim: &JsValue,
+        #[wasm_bindgen(js_name = seqLen, unchecked_optional_param_type = "number")] seq_len: &JsValue,
     ) -> Result<Frequencies> {
-        let spec = Spec::parse(settings)?;
-        Ok(Self(spec.law().frequencies_at(spec.rotary_dim(head_dim), seq_len.unwrap_or(0))?))
+        let spec = Spec::parse(&options::text(settings, "settings")?)?;
+        let rotary_dim = spec.rotary_dim(options::count(head_dim, "headDim")?);
+        Ok(Self(spec.law().frequencies_at(rotary_dim, options::count_or_0(seq_len, "seqLen")?)?))
     }
 
     /// Radians per token, a number for each pair.

@@ -4,13 +4,20 @@
 /** An error as the library's are. */
 export const failed = (code, argument, message) => Object.assign(new Error(message), { name: "PhasorError", code }, argument && { argument });
 
-function refuse(value, name, mayBe) {
+/** What an array holds, as far as one needs to see. */
+const list = (values) => [
+  ...Array.from(values.slice(0, 5), (value) => (Array.isArray(value) ? "an array" : typeof value === "number" ? value : typeof value)),
+  ...(values.length > 5 ? [`… ${values.length} in all`] : []),
+].join(", ");
+
+/** Throws the error for a value that cannot be. */
+export function refuse(value, name, mayBe) {
   const was = {
     undefined: () => "left out",
     number: () => value,
     string: () => `"${value}"`,
     // An object's own words may be long, or fail.
-    object: () => (Array.isArray(value) ? "an array" : "object"),
+    object: () => (Array.isArray(value) ? `[${list(value)}]` : "object"),
   }[typeof value];
   throw failed("Tensor", name, `${name}: was ${was ? was() : typeof value}, may be ${mayBe}`);
 }
@@ -28,6 +35,8 @@ const isCount = (value) => isWhole(value, 0, 2 ** 32);
 const number = reader("a finite number", where(Number.isFinite));
 const whole = reader("a whole number within the range of an i32", where((value) => isWhole(value, -(2 ** 31), 2 ** 31)));
 const count = reader("a whole number, not negative", where(isCount));
+const real = reader("a number", where((value) => typeof value === "number"));
+const text = reader("a text", where((value) => typeof value === "string"));
 const flag = reader("true or false", where((value) => typeof value === "boolean"));
 const floats = reader("a Float32Array", where((value) => value instanceof Float32Array));
 const integers = reader("an Int32Array", where((value) => value instanceof Int32Array));
@@ -92,7 +101,9 @@ const properties = (fields) => (value, name) => Object.entries(fields).map(([key
 
 /** Everything that is read, by name. */
 const kinds = {
-  integers, doubles, shape, pairing, element, host, tensor,
+  integers, doubles, shape, pairing, element, host, tensor, real, count, whole, text,
+  countOr0: (value, name) => optional(count)(value, name) ?? 0,
+  factor: (value, name) => optional(number)(value, name) ?? 1,
   step: handle("Step"),
   frequencies: properties({ inverse: doubles, attentionFactor: optional(number) }),
   values: floats,

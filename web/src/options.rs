@@ -9,6 +9,10 @@ use wasm_bindgen::prelude::*;
 extern "C" {
     #[wasm_bindgen(catch, js_name = read)]
     fn read_as(kind: &str, value: &JsValue, name: &str) -> std::result::Result<JsValue, JsValue>;
+    #[wasm_bindgen(catch, js_name = read)]
+    fn read_number(kind: &str, value: &JsValue, name: &str) -> std::result::Result<f64, JsValue>;
+    #[wasm_bindgen(catch, js_name = read)]
+    fn read_text(kind: &str, value: &JsValue, name: &str) -> std::result::Result<String, JsValue>;
 }
 
 /// Pairings, in the order of their names.
@@ -23,6 +27,46 @@ pub const DIRECTIONS: [Direction; 3] = [Direction::Forward, Direction::Inverse, 
 /// Its error, which names the argument.
 pub fn read(kind: &str, value: &JsValue, name: &str) -> Result<Answer> {
     Ok(Answer(read_as(kind, value, name)?))
+}
+
+/// A number of the kind that a table calls so. What is declared a number in Rust would be made one of whatever comes.
+///
+/// # Errors
+/// As [`read`].
+pub fn number(kind: &str, value: &JsValue, name: &str) -> Result<f64> {
+    Ok(read_number(kind, value, name)?)
+}
+
+/// A whole number, not negative.
+///
+/// # Errors
+/// As [`read`].
+pub fn count(value: &JsValue, name: &str) -> Result<u32> {
+    Ok(number("count", value, name)? as u32)
+}
+
+/// As [`count`], and 0 if left out.
+///
+/// # Errors
+/// As [`read`].
+pub fn count_or_0(value: &JsValue, name: &str) -> Result<u32> {
+    Ok(number("countOr0", value, name)? as u32)
+}
+
+/// A whole number.
+///
+/// # Errors
+/// As [`read`].
+pub fn whole(value: &JsValue, name: &str) -> Result<i32> {
+    Ok(number("whole", value, name)? as i32)
+}
+
+/// A text.
+///
+/// # Errors
+/// As [`read`].
+pub fn text(value: &JsValue, name: &str) -> Result<String> {
+    Ok(read_text("text", value, name)?)
 }
 
 /// One argument or property, or nothing where it was left out.

@@ -146,15 +146,16 @@ pub fn contextual_bias(
 #[wasm_bindgen(js_name = referencePositions)]
 pub fn positions(
     #[wasm_bindgen(unchecked_param_type = "Float64Array | number[]")] gates: &JsValue,
-    positions: u32,
+    #[wasm_bindgen(unchecked_param_type = "number")] positions: &JsValue,
 ) -> Result<Vec<f64>> {
-    Ok(reference::cope_positions(&options::read("doubles", gates, "gates")?.doubles(), 0.0, positions as usize))
+    let gates = options::read("doubles", gates, "gates")?.doubles();
+    Ok(reference::cope_positions(&gates, 0.0, options::count(positions, "positions")? as usize))
 }
 
 /// How much a key counts in contextual position encoding: the sigmoid of its logit, and 0 for a masked one.
 #[wasm_bindgen(js_name = referenceGate)]
-pub fn gate(logit: f64) -> f64 {
-    reference::cope_gate(logit)
+pub fn gate(#[wasm_bindgen(unchecked_param_type = "number")] logit: &JsValue) -> Result<f64> {
+    Ok(reference::cope_gate(options::number("real", logit, "logit")?))
 }
 
 /// Attention over all pairs of a query and a key, in f64.

@@ -59,11 +59,12 @@ impl Rope {
     pub fn for_layer(
         gpu: &Gpu,
         layer: &crate::config::LayerRope,
-        #[wasm_bindgen(js_name = seqLen)] seq_len: Option<u32>,
+        #[wasm_bindgen(js_name = seqLen, unchecked_optional_param_type = "number")] seq_len: &JsValue,
     ) -> Promise {
         let device = gpu.device();
         device.promise("a rope's frequencies", 0, || {
-            let rope = phasor::Rope::for_layer(device.gpu(), layer.inner(), seq_len.unwrap_or(0))?;
+            let seq_len = options::count_or_0(seq_len, "seqLen")?;
+            let rope = phasor::Rope::for_layer(device.gpu(), layer.inner(), seq_len)?;
             Ok(rope.map_or(JsValue::UNDEFINED, |rope| Rope { device: device.clone(), rope }.into()))
         })
     }
@@ -114,9 +115,17 @@ impl Rope {
 
     /// A table of cosines and sines for `tokens` positions from `start` on, computed at once.
     #[wasm_bindgen(unchecked_return_type = "Promise<RopeTable>")]
-    pub fn table(&self, start: i32, tokens: u32) -> Promise {
-        let bytes = u64::from(tokens) * self.rope.frequencies().rotary_dim() as u64 * 4;
-        self.device.promise("a table", bytes, || self.filled(self.rope.table(start, tokens as usize)?, None))
+    pub fn table(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "number")] start: &JsValue,
+        #[wasm_bindgen(unchecked_param_type = "number")] tokens: &JsValue,
+    ) -> Promise {
+        let tokens = options::count(tokens, "tokens");
+        let rows = tokens.as_ref().map_or(0, |&tokens| u64::from(tokens));
+        let bytes = rows * self.rope.frequencies().rotary_dim() as u64 * 4;
+        self.device.promise("a table", bytes, || {
+            self.filled(self.rope.table(options::whole(start, "start")?, tokens? as usize)?, None)
+        })
     }
 
     /// A table with a row for each token, whose positions an i32 tensor `[batch, tokens, axes, 1]` holds: computed at

@@ -5,6 +5,7 @@ use crate::error::{Result, refused};
 use crate::options;
 use js_sys::{Float32Array, Promise};
 use phasor::{ElementType, Layout, View};
+use std::ops::Range;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -149,18 +150,30 @@ impl Tensor {
     }
 
     /// The heads from `start` to before `end`, in the same memory.
-    pub fn heads(&self, start: u32, end: u32) -> Result<Tensor> {
-        self.part(self.view.heads(start as usize..end as usize))
+    pub fn heads(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "number")] start: &JsValue,
+        #[wasm_bindgen(unchecked_param_type = "number")] end: &JsValue,
+    ) -> Result<Tensor> {
+        self.part(self.view.heads(range(start, end)?))
     }
 
     /// The tokens from `start` to before `end`, in the same memory.
-    pub fn tokens(&self, start: u32, end: u32) -> Result<Tensor> {
-        self.part(self.view.tokens(start as usize..end as usize))
+    pub fn tokens(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "number")] start: &JsValue,
+        #[wasm_bindgen(unchecked_param_type = "number")] end: &JsValue,
+    ) -> Result<Tensor> {
+        self.part(self.view.tokens(range(start, end)?))
     }
 
     /// The rows of the batch from `start` to before `end`, in the same memory.
-    pub fn batch(&self, start: u32, end: u32) -> Result<Tensor> {
-        self.part(self.view.batch(start as usize..end as usize))
+    pub fn batch(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "number")] start: &JsValue,
+        #[wasm_bindgen(unchecked_param_type = "number")] end: &JsValue,
+    ) -> Result<Tensor> {
+        self.part(self.view.batch(range(start, end)?))
     }
 
     /// Another handle to the same tensor.
@@ -168,4 +181,9 @@ impl Tensor {
     pub fn share(&self) -> Tensor {
         self.clone()
     }
+}
+
+/// What lies from `start` to before `end`.
+fn range(start: &JsValue, end: &JsValue) -> Result<Range<usize>> {
+    Ok(options::count(start, "start")? as usize..options::count(end, "end")? as usize)
 }

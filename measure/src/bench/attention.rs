@@ -3,9 +3,9 @@
 
 use super::projection::matrix_product;
 use super::read::Read;
-use super::{Measurement, Operation, Subject, expect_buffers, expect_sizes, measure, noise, setting};
+use super::{Measurement, Operation, Subject, expect_buffers, expect_sizes, measure, noise_as, setting};
 use crate::Progress;
-use phasor::attention::{Attention, ContextualPe, Fused, Rotation, Unfused};
+use phasor::attention::{Attention, ContextualPe, Fused, Rotation, Schedule, Unfused};
 use phasor::frequencies::Plain;
 use phasor::{ElementType, Gpu, Pairing, Prepared, Result, View};
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ impl AttentionSizes {
         self.tokens < self.keys
     }
 
-    /// Bytes of queries, keys, values and output together.
+    /// Bytes of queries, keys, values and output together, in f32.
     #[must_use]
     pub fn tensor_bytes(&self) -> u64 {
         let rows = u64::from(self.tokens) * u64::from(self.heads) + u64::from(self.keys) * u64::from(self.kv_heads);
@@ -100,6 +100,7 @@ impl AttentionSizes {
 pub(super) struct Tensors<'a> {
     gpu: &'a Gpu,
     sizes: AttentionSizes,
+    element: ElementType,
     q: View,
     k: View,
     v: View,
@@ -109,17 +110,24 @@ pub(super) struct Tensors<'a> {
 
 impl<'a> Tensors<'a> {
     pub fn new(gpu: &'a Gpu, sizes: &AttentionSizes) -> Result<Self> {
+        Self::stored(gpu, sizes, ElementType::F32)
+    }
+
+    /// With all tensors in an element type.
+    pub fn stored(gpu: &'a Gpu, sizes: &AttentionSizes, element: ElementType) -> Result<Self> {
         sizes.check(gpu)?;
         let AttentionSizes { tokens, keys, heads, kv_heads, head_dim, positions, .. } = *sizes;
-        let tensor = |tokens: u32, heads: u32| noise(gpu, [1, tokens as usize, heads as usize, head_dim as usize]);
+        let shape = |tokens: u32, heads: u32| [1, tokens as usize, heads as usize, head_dim as usize];
+        let tensor = |tokens, heads| noise_as(gpu, element, shape(tokens, heads));
         Ok(Self {
             gpu,
             sizes: *sizes,
+            element,
             q: tensor(tokens, heads)?,
             k: tensor(keys, kv_heads)?,
             v: tensor(keys, kv_heads)?,
-            embeddings: noise(gpu, [1, head_dim as usize, 1, positions as usize])?,
-            out: gpu.zeros(ElementType::F32, [1, tokens as usize, heads as usize, head_dim as usize])?,
+            embeddings: noise_as(gpu, element, [1, head_dim as usize, 1, positions as usize])?,
+            out: gpu.zeros(element, shape(tokens, heads))?,
         })
     }
 
@@ -143,7 +151,7 @@ impl<'a> Tensors<'a> {
     }
 
     fn operation(&self, name: &'static str, flop: u64, scratch: usize, prepared: Prepared) -> Operation {
-        let bytes = self.sizes.tensor_bytes();
+        let bytes = self.sizes.tensor_bytes() / 4 * self.element.bytes() as u64;
         Operation {
             flop: Some(flop),
             memory: Some(bytes + 4 * scratch as u64),
@@ -151,8 +159,7 @@ impl<'a> Tensors<'a> {
         }
     }
 
-    fn fused(&self, name: &'static str, flop: u64, request: &Attention<View>) -> Result<Operation> {
-        let fused = Fused::new(request, &self.out);
+    fn fused(&self, name: &'static str, flop: u64, fused: &Fused) -> Result<Operation> {
         Ok(self.operation(name, flop, fused.scratch_elements(self.gpu)?, fused.prepare(self.gpu)?))
     }
 
@@ -166,25 +173,34 @@ impl<'a> Tensors<'a> {
     }
 
     pub fn fused_plain(&self) -> Result<Operation> {
-        self.fused("fused, plain", self.sizes.flop(), &self.plain())
+        self.fused("fused, plain", self.sizes.flop(), &Fused::new(&self.plain(), &self.out))
     }
 
     pub fn fused_cope(&self) -> Result<Operation> {
-        self.fused("fused, CoPE", self.contextual_flop(), &self.cope())
+        self.fused("fused, CoPE", self.contextual_flop(), &Fused::new(&self.cope(), &self.out))
+    }
+
+    /// Without contextual encoding and with it, by a schedule or by the one that the library chooses.
+    pub fn fused_by(&self, names: [&'static str; 2], schedule: Option<Schedule>) -> Result<[Operation; 2]> {
+        let by = |name, flop, request| {
+            let fused = Fused::new(&request, &self.out);
+            self.fused(name, flop, &schedule.map_or(fused.clone(), |schedule| fused.schedule(schedule)))
+        };
+        let [plain, cope] = names;
+        Ok([by(plain, self.sizes.flop(), self.plain())?, by(cope, self.contextual_flop(), self.cope())?])
     }
 
     /// Rotating counts as nothing.
     fn fused_rotated(&self) -> Result<Option<Operation>> {
-        let request = self.rotated()?;
-        request
-            .map(|request| self.fused("fused, plain, rotated on the way in", self.sizes.flop(), &request))
-            .transpose()
+        let name = "fused, plain, rotated on the way in";
+        let fused = |request| self.fused(name, self.sizes.flop(), &Fused::new(&request, &self.out));
+        self.rotated()?.map(fused).transpose()
     }
 
     /// A kernel that does nothing but read the cache.
     fn read(&self) -> Result<Operation> {
         let read = Read::new(self.gpu, &[&self.k, &self.v])?;
-        let bytes = 2 * self.k.layout().elements() as u64 * 4;
+        let bytes = 2 * self.k.layout().elements() as u64 * self.element.bytes() as u64;
         Ok(Operation::new("reading keys and values", bytes, move |pass| read.record(pass)))
     }
 }

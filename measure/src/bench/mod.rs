@@ -8,15 +8,17 @@ mod kernel;
 mod projection;
 mod read;
 mod rotation;
+mod variants;
 
 pub use attention::{AttentionSizes, attention, attention_operations};
 pub use curve::{Curve, CurveSizes, Curves, Exponent, Point, Stop, curves};
 pub use projection::{ProjectionSizes, projection, projection_operations};
 pub use rotation::{Sizes, operations, rotation};
+pub use variants::{variants, variants_operations};
 
 use crate::{Device, Progress, Step};
 use clock::{Clock, Lap};
-use phasor::{Error, Gpu, Prepared, Result, View};
+use phasor::{ElementType, Error, Gpu, Prepared, Result, View};
 use serde::Serialize;
 use web_time::{Duration, Instant};
 
@@ -68,6 +70,8 @@ pub enum Subject {
     Attention(AttentionSizes),
     /// A linear layer.
     Projection(ProjectionSizes),
+    /// The same attention in every way that the library has.
+    Variants(AttentionSizes),
 }
 
 impl Subject {
@@ -77,6 +81,7 @@ impl Subject {
             Self::Attention(sizes) if sizes.is_decode() => "decode",
             Self::Attention(_) => "attention",
             Self::Projection(_) => "projection",
+            Self::Variants(_) => "variants",
         }
     }
 
@@ -85,6 +90,7 @@ impl Subject {
             Self::Rotation(_) => "the fastest copy",
             Self::Attention(sizes) if sizes.is_decode() => "reading keys and values",
             Self::Attention(_) => "fused, plain",
+            Self::Variants(_) => "what is chosen, plain",
             Self::Projection(sizes) if sizes.is_decode() => "reading the weights",
             Self::Projection(_) => "the schedule that is chosen",
         }
@@ -93,7 +99,7 @@ impl Subject {
     fn rounds(self) -> u32 {
         match self {
             Self::Rotation(sizes) => sizes.rounds,
-            Self::Attention(sizes) => sizes.rounds,
+            Self::Attention(sizes) | Self::Variants(sizes) => sizes.rounds,
             Self::Projection(sizes) => sizes.rounds,
         }
     }
@@ -104,7 +110,7 @@ impl Subject {
 pub struct Measurement {
     /// The device.
     pub device: Device,
-    /// `rotation`, `attention`, `decode` or `projection`.
+    /// `rotation`, `attention`, `decode`, `projection` or `variants`.
     pub subject: &'static str,
     /// The tensors.
     pub sizes: Subject,
@@ -271,9 +277,14 @@ fn evaluate(gpu: &Gpu, operations: &[Operation], laps: &[Vec<Lap>]) -> (&'static
 
 /// A tensor of numbers from -1 to 1: zeros might be cheaper than what models hold.
 fn noise(gpu: &Gpu, shape: [usize; 4]) -> Result<View> {
+    noise_as(gpu, ElementType::F32, shape)
+}
+
+/// As [`noise`], in an element type.
+fn noise_as(gpu: &Gpu, element: ElementType, shape: [usize; 4]) -> Result<View> {
     let mut random = fastrand::Rng::with_seed(shape[2] as u64);
     let values: Vec<f32> = (0..shape.iter().product()).map(|_| random.f32() * 2.0 - 1.0).collect();
-    gpu.upload(&values, shape)
+    gpu.upload_as(element, &values, shape)
 }
 
 /// Refuses a size that is nothing, or more than this.

@@ -1,5 +1,6 @@
 // Whatever a page hands over, it gets an answer or an Error that names what is wrong; and so it does from the device.
-import { Frequencies, Gpu, Rope } from "/pkg/phasor.js";
+import { Frequencies, Gpu, ModelRope, Rope } from "/pkg/phasor.js";
+import { referenceGate, referencePositions } from "/pkg/reference.js";
 import { check, equal, failure, gpu, near, numbers } from "./common.mjs";
 
 const frequencies = Frequencies.plain(1e4, 8);
@@ -75,15 +76,85 @@ export default {
     await failure(() => device.prepareAttention({ q, k: q, v: q }), "Tensor");
   },
 
+  async "numbers and texts that are none"() {
+    const device = await gpu();
+    const rope = await Rope.create(device, frequencies, { pairing: "half-split" });
+    const q = await device.tensor(numbers(16), [1, 2, 1, 8]);
+    const model = new ModelRope('{"model_type": "llama", "num_hidden_layers": 2, "head_dim": 8, "rope_theta": 10000}');
+    const settings = '{"rope_type": "default", "rope_theta": 10000}';
+    const counts = [undefined, -1, 0.5, NaN, "1", 2 ** 32, [1], {}];
+    const texts = [undefined, null, 7, {}, ["{}"]];
+    for (const [argument, call, values] of [
+      ["base", (value) => Frequencies.plain(value, 8), [undefined, "1e4", {}]],
+      ["rotaryDim", (value) => Frequencies.plain(1e4, value), counts],
+      ["attentionFactor", (value) => new Frequencies([1], value), ["1", NaN, {}]],
+      ["inverse", (value) => new Frequencies(value), [undefined, 1, "1", [[1]], ["1"], new Int32Array(1)]],
+      ["settings", (value) => Frequencies.fromSettings(value, 8), texts],
+      ["headDim", (value) => Frequencies.fromSettings(settings, value), counts],
+      ["seqLen", (value) => Frequencies.fromSettings(settings, 8, value), counts.slice(1)],
+      ["config", (value) => new ModelRope(value), texts],
+      ["kind", (value) => model.layersOf(value), counts],
+      ["layer", (value) => model.layer(value), counts],
+      ["name", (value) => model.layerType(value), texts],
+      ["position", (value) => model.layer(0).queryScaleAt(value), [undefined, 0.5, "1", 2 ** 31]],
+      ["seqLen", (value) => model.layer(0).frequencies(value), counts.slice(1)],
+      ["seqLen", (value) => Rope.forLayer(device, model.layer(0), value), counts.slice(1)],
+      ["start", (value) => rope.table(value, 1), [undefined, 0.5, "1", 2 ** 31]],
+      ["tokens", (value) => rope.table(0, value), counts],
+      ...["heads", "tokens", "batch"].flatMap((part) => [
+        ["start", (value) => q[part](value, 1), counts],
+        ["end", (value) => q[part](0, value), counts],
+      ]),
+      ["logit", (value) => referenceGate(value), [undefined, "1", {}]],
+      ["gates", (value) => referencePositions(value, 1), [undefined, "1", [[1]]]],
+      ["positions", (value) => referencePositions([1], value), counts],
+    ]) {
+      for (const value of values) {
+        equal((await failure(() => call(value), "Tensor")).argument, argument, `what ${JSON.stringify(value)} is refused as`);
+      }
+    }
+    check((await failure(() => new Frequencies([[1], [2]]), "Tensor")).message.includes("was [an array, an array]"), "it says what was given");
+    for (const nothing of [undefined, null]) equal(new Frequencies([1], nothing).attentionFactor, 1);
+  },
+
+  async "objects of another class"() {
+    const device = await gpu();
+    const tensor = await device.tensor(numbers(8), [1, 1, 1, 8]);
+    const named = async (call, argument, kind) => {
+      const error = await failure(call, "Tensor");
+      equal(error.argument, argument);
+      check(error.message.includes(`a ${kind} that`), error.message);
+    };
+    for (const other of [undefined, null, 7, {}, tensor]) {
+      await named(() => Rope.create(other, frequencies, { pairing: "half-split" }), "gpu", "Gpu");
+      await named(() => Rope.create(device, other, { pairing: "half-split" }), "frequencies", "Frequencies");
+      await named(() => Rope.forLayer(device, other), "layer", "LayerRope");
+    }
+  },
+
+  async "nothing works before init"() {
+    for (const name of ["phasor", "reference"]) {
+      const fresh = await import(`/pkg/${name}.js?fresh`);
+      const call = name === "phasor" ? () => fresh.Frequencies.plain(1e4, 8) : () => fresh.referenceGate(0);
+      check((await failure(call, "NotReady")).message.includes("await init()"), "it says what to do");
+      await fresh.default();
+      call();
+    }
+  },
+
   async "what was freed is refused"() {
     const device = await gpu();
     const rope = await Rope.create(device, frequencies, { pairing: "half-split" });
     const q = await device.tensor(numbers(16), [1, 2, 1, 8]);
     q.free();
     check((await failure(() => rope.rotate({ q }), "Tensor")).message.includes("freed"), "says so");
-    let error;
-    try { q.read(); } catch (thrown) { error = thrown; }
-    check(error instanceof Error, `${error}`);
+    for (const use of [() => q.read(), () => q.shape, () => q.heads(0, 1)]) {
+      equal((await failure(use, "Tensor")).argument, "this");
+    }
+    q.free();
+    const gone = Frequencies.plain(1e4, 8);
+    gone.free();
+    equal((await failure(() => Rope.create(device, gone, { pairing: "half-split" }), "Tensor")).argument, "frequencies");
   },
 
   async "what the device refuses comes back as an error"() {

@@ -38,14 +38,16 @@ use serde::Serialize;
   phasor bench attention --tokens 512,2048,8192
   phasor bench decode --keys 32768 --heads 32 --kv-heads 8 --head-dim 128
   phasor bench projection --tokens 1,512 --inputs 4096 --outputs 11008
+  phasor bench variants --head-dim 128                   what each schedule and element type brings
   phasor bench curve --to 16384 --budget 60              time and memory as sequences grow
   phasor bench --json > bench.json                       for `phasor report`")]
 pub struct Bench {
-    /// What to time; all but the curve without this
+    /// What to time; all but variants and curve without this
     #[arg(value_name = "WHAT")]
     what: Option<What>,
 
-    /// Tokens of the one batch row, one run for each number [default: 2048; for attention and projection, by device]
+    /// Tokens of the one batch row, one run for each number [default: 2048; for attention, projection and
+    /// variants, by device]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     tokens: Vec<u32>,
 
@@ -61,7 +63,8 @@ pub struct Bench {
     #[arg(long, value_name = "N")]
     kv_heads: Option<u32>,
 
-    /// Channels in a head, a multiple of 8 for rotation [default: 128 for rotation, 64 for attention and curves]
+    /// Channels in a head, a multiple of 8 for rotation [default: 128 for rotation, 64 for
+    /// attention and curves, 64, 96, 128 and 256 for variants]
     #[arg(long, value_name = "D")]
     head_dim: Option<u32>,
 
@@ -116,6 +119,8 @@ enum What {
     Decode,
     /// Linear layers, by each schedule
     Projection,
+    /// Attention by each schedule and element type, for several head dims
+    Variants,
     /// From the start of a process to the first numbers
     First,
     /// Time and memory as sequences grow, and the powers that they grow by
@@ -150,6 +155,7 @@ impl Bench {
             Subject::Rotation(sizes) => block_on(bench::rotation(&gpu, sizes, &mut |step| bar.step(step))),
             Subject::Attention(sizes) => block_on(bench::attention(&gpu, sizes, &mut |step| bar.step(step))),
             Subject::Projection(sizes) => block_on(bench::projection(&gpu, sizes, &mut |step| bar.step(step))),
+            Subject::Variants(sizes) => block_on(bench::variants(&gpu, sizes, &mut |step| bar.step(step))),
         };
         let measurements = self.subjects(&gpu).into_iter().map(measure).collect::<phasor::Result<_>>()?;
         let curves = match self.what {
@@ -197,6 +203,16 @@ impl Bench {
             let channels = if gpu.is_software() { 1024 } else { 4096 };
             let projection = |tokens| Subject::Projection(self.projection(ProjectionSizes::square(tokens, channels)));
             subjects.extend(lengths(&self.tokens, &[1, 512]).into_iter().map(projection));
+        }
+        if self.what == Some(What::Variants) {
+            let default: &[u32] = if gpu.is_software() { &[256] } else { &[2048] };
+            let prompts = lengths(&self.tokens, default).into_iter().map(AttentionSizes::prompt);
+            let steps = lengths(&self.keys, &[4096]).into_iter().map(AttentionSizes::decode);
+            let sizes: Vec<_> = prompts.chain(steps).map(|sizes| self.attention(sizes)).collect();
+            let head_dims = self.head_dim.map_or(vec![64, 96, 128, 256], |head_dim| vec![head_dim]);
+            let variants =
+                |head_dim| sizes.iter().map(move |&sizes| Subject::Variants(AttentionSizes { head_dim, ..sizes }));
+            subjects.extend(head_dims.into_iter().flat_map(variants));
         }
         subjects
     }

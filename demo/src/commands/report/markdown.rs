@@ -86,7 +86,9 @@ fn ratio(column: &Column, subject: &Subject, name: &str) -> Option<String> {
     let operation = column.operation(subject, name)?;
     let rate = match (subject, operation.gigaflops) {
         // A decode step is bound by memory, whatever it computes.
-        (Subject::Attention(sizes), Some(giga)) if !sizes.is_decode() => format!("{giga:.1} GFLOP/s"),
+        (Subject::Attention(sizes) | Subject::Variants(sizes), Some(giga)) if !sizes.is_decode() => {
+            format!("{giga:.1} GFLOP/s")
+        }
         (Subject::Projection(sizes), Some(giga)) if !sizes.is_decode() => format!("{giga:.1} GFLOP/s"),
         _ => format!("{:.1} GB/s", operation.gigabytes_per_second),
     };

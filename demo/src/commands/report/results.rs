@@ -107,6 +107,10 @@ impl Measurement {
                 let sizes: AttentionSizes = serde_json::from_value(sizes).ok()?;
                 Some(Subject::Attention(AttentionSizes { rounds: 0, unfused: false, ..sizes }))
             }
+            "variants" => {
+                let sizes: AttentionSizes = serde_json::from_value(sizes).ok()?;
+                Some(Subject::Variants(AttentionSizes { rounds: 0, unfused: false, ..sizes }))
+            }
             "projection" => {
                 let sizes: ProjectionSizes = serde_json::from_value(sizes).ok()?;
                 Some(Subject::Projection(ProjectionSizes { rounds: 0, ..sizes }))
