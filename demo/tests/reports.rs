@@ -167,7 +167,8 @@ fn bench_times_each_operation_beside_what_bounds_it() {
 #[test]
 fn bench_times_the_variants_of_attention() {
     let scratch = Scratch::new();
-    let sizes = ["--tokens", "16", "--keys", "40", "--heads", "4", "--kv-heads", "2", "--head-dim", "32", "--rounds", "2"];
+    let sizes =
+        ["--tokens", "16", "--keys", "40", "--heads", "4", "--kv-heads", "2", "--head-dim", "32", "--rounds", "2"];
     let got = json(scratch.path(), &[&["bench", "variants", "--json"], &sizes[..]].concat());
     let [prompt, step] = [0, 1].map(|run| &got["measurements"][run]);
     assert_eq!([&prompt["subject"], &step["subject"]], ["variants"; 2]);
