@@ -4,7 +4,7 @@ use std::fmt;
 use std::process;
 
 /// A program, its arguments and the variables that it needs beyond this process's own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     words: Vec<String>,
     variables: Vec<(String, String)>,

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::command::Command;
 use crate::screen;
 use crate::setup;
 use crate::steps::{self, Step};
@@ -23,13 +24,14 @@ pub fn run(steps: Vec<Step>, names: &[String], command: &str) -> Result<(), Stri
     let start = Instant::now();
     let steps = chosen(steps, names)?;
     let mut rows = vec![(SET_UP, attempt(0, steps.len(), SET_UP, || setup::provide(&steps::needs(&steps))))];
+    let mut built = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         let failed = rows.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed(..)));
         let outcome = match step.applies() {
             Err(reason) => Outcome::DoesNotApply(reason),
             Ok(()) if failed => Outcome::NotReached,
             Ok(()) => attempt(i + 1, steps.len(), &format!("{}: {}", step.name, step.about), || {
-                let outcome = step.commands()?.iter().try_for_each(|command| command.run());
+                let outcome = build(step, &mut built).and_then(|()| step.commands()?.iter().try_for_each(Command::run));
                 outcome.map_err(|message| match step.advice {
                     Some(advice) => format!("{message}\n{advice}"),
                     None => message,
@@ -49,6 +51,17 @@ fn chosen(mut steps: Vec<Step>, names: &[String]) -> Result<Vec<Step>, String> {
     }
     steps.retain(|step| names.is_empty() || names.iter().any(|name| name == step.name));
     Ok(steps)
+}
+
+/// Builds what a step works on, as far as no step before it has: `built` are the commands that have passed in this run.
+fn build(step: &Step, built: &mut Vec<Command>) -> Result<(), String> {
+    for command in step.build_commands()? {
+        if !built.contains(&command) {
+            command.run()?;
+            built.push(command);
+        }
+    }
+    Ok(())
 }
 
 fn attempt(number: usize, count: usize, title: &str, work: impl FnOnce() -> Result<(), String>) -> Outcome {

@@ -262,17 +262,17 @@ impl Step {
         }
     }
 
-    /// Its commands, with the variables by which they see the step's device and no other.
-    pub fn commands(&self) -> Result<Vec<Command>, String> {
-        let build = match self.builds {
+    /// The commands that build what it works on: once is enough for all steps of a run.
+    pub fn build_commands(&self) -> Result<Vec<Command>, String> {
+        Ok(match self.builds {
             Builds::Nothing => Vec::new(),
             Builds::Package => web::package()?,
             Builds::Page => [web::package()?, web::page()?].concat(),
-        };
-        Ok(build.into_iter().chain(self.own_commands()?).collect())
+        })
     }
 
-    fn own_commands(&self) -> Result<Vec<Command>, String> {
+    /// Its commands, with the variables by which they see the step's device and no other.
+    pub fn commands(&self) -> Result<Vec<Command>, String> {
         let manifest = match self.device {
             Device::Any => return Ok(self.commands.clone()),
             // Without Vulkan drivers there are none to choose from.
