@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::rope_args::{Named, RopeArgs};
 use crate::tensors::{self, Floats};
+use crate::whole::whole;
 use crate::{adapter, positions};
 use clap::Args;
 use phasor::frequencies::Frequencies;
@@ -32,19 +33,19 @@ pub struct Tables {
     rope: RopeArgs,
 
     /// The position of the first token; may be negative
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<i32>)]
     start: i32,
 
     /// Channels in a head; with --config or --gguf the file says so
-    #[arg(long, value_name = "D", required_unless_present = "ModelFile", conflicts_with = "ModelFile")]
+    #[arg(long, value_name = "D", required_unless_present = "ModelFile", conflicts_with = "ModelFile", value_parser = whole::<u32>)]
     head_dim: Option<u32>,
 
     /// Channels of a head that turn; if left out, what `partial_rotary_factor` says, or all of them
-    #[arg(long, value_name = "d", conflicts_with = "ModelFile")]
+    #[arg(long, value_name = "d", conflicts_with = "ModelFile", value_parser = whole::<u32>)]
     rotary_dim: Option<u32>,
 
     /// How many positions the table holds
-    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = whole::<u32>)]
     tokens: u32,
 
     /// Compute in float64 on the CPU instead of on a device
