@@ -6,8 +6,7 @@ use crate::drawn::{
 use crate::projection::schedules;
 use crate::request::{TOLERANCE, gate_error};
 use phasor::attention::{
-    Attention, ContextualPe, Fused, Gates, MASKED, Merge, Projection, ProjectionSchedule, Rotation, Schedule, Standing,
-    Unfused,
+    Attention, ContextualPe, Fused, Gates, Merge, Projection, ProjectionSchedule, Rotation, Schedule, Standing, Unfused,
 };
 use phasor::frequencies::Plain;
 use phasor::reference::{Attended, attention, attention_merge, cope, projection};
@@ -429,16 +428,9 @@ impl Operation for Parts {
         let attended =
             |out: &Host, lse: &Host| Attended { out: out.in_order(), lse: lse.in_order(), gate_sum: Vec::new() };
         let merged = attention_merge(&[attended(output, lse), attended(part, part_lse)])?;
-        let channels = output.layout.shape()[3];
-        let nothing_seen = |row: usize| merged.lse[row] <= f64::from(MASKED);
-        let near = |(i, &x): (usize, &f64)| {
-            // WGSL's exp(x) is good to 3 + 2 |x| units in the last place, at most 5 * 2^-24 for what it then comes to.
-            let near = Near(x, 3e-6).stored(output.element);
-            // What nobody saw stays what it was, times a weight of 0 or 1.
-            Some(if nothing_seen(i / channels) { Near(x, 2.0) } else { near })
-        };
-        let out = merged.out.iter().enumerate().map(near).collect();
-        Ok(Some(vec![Expected::Each(out), each(merged.lse, 3e-6, ElementType::F32)]))
+        // WGSL's exp(x) is good to 3 + 2 |x| units in the last place, at most 5 * 2^-24 for what it then comes to.
+        let out = each(merged.out, 3e-6, output.element);
+        Ok(Some(vec![out, each(merged.lse, 3e-6, ElementType::F32)]))
     }
 }
 

@@ -171,6 +171,8 @@ enum Wrong {
     Extent(usize, usize),
     Stride(usize, usize),
     Offset(usize),
+    /// At its buffer's end: an element before it, right at it, or past it.
+    End(usize),
     Element(ElementType),
     /// In another argument's buffer.
     Buffer(prop::sample::Index),
@@ -186,7 +188,8 @@ fn wrong() -> impl Strategy<Value = Wrong> {
     prop_oneof![
         3 => (0usize..4, extent).prop_map(|(axis, extent)| Wrong::Extent(axis, extent)),
         3 => (0usize..4, stride).prop_map(|(axis, stride)| Wrong::Stride(axis, stride)),
-        2 => offset.prop_map(Wrong::Offset),
+        1 => offset.prop_map(Wrong::Offset),
+        2 => (0usize..5).prop_map(Wrong::End),
         1 => element.prop_map(Wrong::Element),
         2 => any::<prop::sample::Index>().prop_map(Wrong::Buffer),
         1 => Just(Wrong::Usage),
@@ -426,6 +429,10 @@ impl Placed {
             Wrong::Stride(axis, stride) => strides[axis] = stride,
             Wrong::Offset(elements) => {
                 self.layout = layout.offset_by(elements);
+                return;
+            }
+            Wrong::End(past) => {
+                self.layout = layout.offset_by((self.room + past).saturating_sub(layout.span().end + 1));
                 return;
             }
             Wrong::Element(element) => self.element = element,

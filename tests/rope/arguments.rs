@@ -289,5 +289,5 @@ fn turns() -> impl Strategy<Value = Turn> {
 
 #[test]
 fn any_rotation() {
-    try_all("tests/regressions/rotation.txt", 50, turns());
+    try_all("tests/regressions/rotation.txt", 150, turns());
 }
