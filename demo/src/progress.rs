@@ -26,7 +26,7 @@ impl Bar {
         }
         let steps = bar.is_hidden().then(|| {
             let (send, receive) = channel();
-            thread::spawn(move || watch(&receive, SILENCE, |line| failure::say(line)));
+            thread::spawn(move || watch(&receive, SILENCE, failure::say));
             send
         });
         Self { bar, steps }

@@ -5,23 +5,23 @@ use std::str::FromStr;
 
 /// A type of whole numbers, and which of them it holds.
 pub trait Whole: FromStr {
-    const MAY_BE: &str;
+    const MAY_BE: &'static str;
 }
 
 impl Whole for u32 {
-    const MAY_BE: &str = "from 0 to 4294967295";
+    const MAY_BE: &'static str = "from 0 to 4294967295";
 }
 
 impl Whole for i32 {
-    const MAY_BE: &str = "from -2147483648 to 2147483647";
+    const MAY_BE: &'static str = "from -2147483648 to 2147483647";
 }
 
 impl Whole for usize {
-    const MAY_BE: &str = "0 or more";
+    const MAY_BE: &'static str = "0 or more";
 }
 
 impl Whole for NonZero<usize> {
-    const MAY_BE: &str = "1 or more";
+    const MAY_BE: &'static str = "1 or more";
 }
 
 /// Reads a number.

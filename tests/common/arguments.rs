@@ -450,7 +450,7 @@ impl Numbers {
     }
 
     fn number(self, i: usize, random: &mut Random, element: ElementType) -> f64 {
-        let one_in = |n: u32, random: &mut Random| random.bits() % n == 0;
+        let one_in = |n: u32, random: &mut Random| random.bits().is_multiple_of(n);
         match self {
             Self::Floats(scale) => f64::from(scale * random.value()),
             // In 16 bits there is no such number.
@@ -524,7 +524,7 @@ fn compare(
     };
     let (before, got) = (of(before), of(after));
     let wrong = |what: String| Err(Failure::Wrong(format!("{name}: {what}")));
-    let off = |got: f64, Near(number, tolerance): Near| !((got - number).abs() <= tolerance);
+    let is_near = |got: f64, Near(number, tolerance): Near| (got - number).abs() <= tolerance;
     match expected {
         Expected::Each(all) => {
             if all.len() != got.len() {
@@ -532,7 +532,7 @@ fn compare(
             }
             for (i, ((&got, &before), expected)) in got.iter().zip(&before).zip(all).enumerate() {
                 match *expected {
-                    Some(near) if off(got, near) => return wrong(format!("{got} instead of {near:?} at {i}")),
+                    Some(near) if !is_near(got, near) => return wrong(format!("{got} instead of {near:?} at {i}")),
                     None if got.to_bits() != before.to_bits() => {
                         return wrong(format!("{got} instead of {before} at {i}"));
                     }
@@ -546,7 +546,7 @@ fn compare(
             }
             let pairs = got.as_chunks::<2>().0.iter().zip(all).enumerate();
             for (i, (&[whole, fraction], &near)) in pairs {
-                if off(whole + fraction, near) {
+                if !is_near(whole + fraction, near) {
                     return wrong(format!("{whole} + {fraction} instead of {near:?} at {i}"));
                 }
             }

@@ -203,7 +203,8 @@ async fn lines(gpu: &Gpu, sizes: &CurveSizes, make: Make, progress: Progress<'_>
         if let Some(seconds) = lines.expected(tokens).filter(|&seconds| seconds > budget.as_secs_f64()) {
             // Rounded up: no less than a tenth above the budget.
             let seconds = (10.0 * seconds).ceil() / 10.0;
-            let reason = format!("once through would take about {seconds:.1} s, more than {} s", budget.as_secs());
+            let of = if tokens < sizes.from { format!("of {tokens} ") } else { String::new() };
+            let reason = format!("once through {of}would take about {seconds:.1} s, more than {} s", budget.as_secs());
             lines.stopped = Some(Stop { tokens: tokens.max(sizes.from), reason });
             break;
         }
