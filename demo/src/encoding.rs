@@ -38,6 +38,8 @@ impl Encoding {
             .next("--rotary-dim says how many of them turn, if not all"));
         }
         let rotary = Rotary::new(head_dim, dim, 0)?;
+        // Refuses absurd sizes before anything is made of them.
+        spec.law().frequencies(dim)?;
         let pairs = rotary.pairs() as usize;
         let axes = match spec.law() {
             Law::Axial(_) => Axes::axial(pairs)?,

@@ -92,6 +92,17 @@ fn options_that_nothing_timed_goes_by_are_refused() {
     refused(scratch.path(), &["bench", "curve", "--fused"], 1, &["--fused", "attention, decode"]);
 }
 
+#[test]
+fn tables_larger_than_memory_are_refused() {
+    let scratch = Scratch::new();
+    let table = ["tables", "--rope", "{}", "--head-dim", "128", "--tokens", "4294967295", "--output", "t"];
+    for more in [&[][..], &["--cpu"]] {
+        refused(scratch.path(), &[&table[..], more].concat(), 1, &["--tokens: was 4294967295", "at most 4194304"]);
+    }
+    let heads = ["tables", "--rope", "{}", "--head-dim", "4294967294", "--json"];
+    refused(scratch.path(), &heads, 1, &["was 4294967294", "65536"]);
+}
+
 /// A minus sign begins a number, wherever one is meant, and what is no number is told what it may be.
 #[test]
 fn numbers_are_told_what_they_may_be() {

@@ -40,7 +40,7 @@ fn arguments(words: &[&str], input: &Path, output: &Path) -> Option<Vec<String>>
     let more: &[&str] = match words {
         ["rotate" | "cope" | "attention", "IN", "OUT", ..] => &["--cpu"],
         ["explain", "--config" | "--gguf", "IN", ..] | ["report", "IN", ..] => &[],
-        ["tables", "--config" | "--gguf", "IN", "--json", ..] => &[],
+        ["tables", "--config" | "--gguf", "IN", "--json", ..] | ["tables", "--rope", _, "--json", ..] => &[],
         _ => return None,
     };
     let elsewhere = |word: &&str| word.contains('/') || ["--ratios=", "--curves="].iter().any(|o| word.starts_with(o));

@@ -93,6 +93,7 @@ impl Tables {
                 .next("`phasor explain` tells which layers rotate; --layer takes one of them"));
         }
         let frequencies = encoding.for_text(&frequencies)?;
+        self.expect_tokens(frequencies.pairs())?;
         let (cos, sin, by) = if self.cpu {
             let positions = positions::range(self.start, self.tokens as usize)?;
             let (cos, sin) = reference::rope_table(&frequencies, positions);
@@ -104,6 +105,18 @@ impl Tables {
         let tensor = |values| Floats::new(Dtype::F32, shape.clone(), values);
         tensors::write(path, &[("cos", &tensor(cos)), ("sin", &tensor(sin))])?;
         Ok(Outcome::text(format!("wrote cos and sin, {shape:?}, to {} (computed on {by})\n", path.display())))
+    }
+
+    /// Refuses tables that would be larger than anybody's memory before they fill it.
+    fn expect_tokens(&self, pairs: usize) -> Result<(), Failure> {
+        const MOST_BYTES: usize = 1 << 31;
+        let most = MOST_BYTES / (2 * size_of::<f32>() * pairs.max(1));
+        if self.tokens as usize <= most {
+            return Ok(());
+        }
+        let was = self.tokens;
+        Err(Failure::new(format!("--tokens: was {was}, may be at most {most} with {pairs} pairs: a file of 2 GiB"))
+            .next("--start begins another table where one ends"))
     }
 
     fn on_device(
