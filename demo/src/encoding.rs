@@ -31,7 +31,15 @@ impl Encoding {
     /// not given).
     pub fn of_spec(spec: &Spec, head_dim: u32, rotary_dim: Option<u32>) -> Result<Self, Failure> {
         let dim = rotary_dim.unwrap_or_else(|| spec.rotary_dim(head_dim));
+        if rotary_dim.is_none() && dim == head_dim && (head_dim == 0 || !head_dim.is_multiple_of(2)) {
+            return Err(Failure::new(format!(
+                "--head-dim: was {head_dim}, may be an even number from 2 on, as all channels turn"
+            ))
+            .next("--rotary-dim says how many of them turn, if not all"));
+        }
         let rotary = Rotary::new(head_dim, dim, 0)?;
+        // Refuses absurd sizes before anything is made of them.
+        spec.law().frequencies(dim)?;
         let pairs = rotary.pairs() as usize;
         let axes = match spec.law() {
             Law::Axial(_) => Axes::axial(pairs)?,

@@ -38,6 +38,11 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// A power of a length, `n^1.97`; what rounds to nothing has no sign.
+pub fn power(value: f64) -> String {
+    format!("n^{:.2}", (100.0 * value).round() / 100.0 + 0.0)
+}
+
 /// What was measured, and on which tensors.
 pub fn subject(subject: &Subject) -> String {
     match subject {
@@ -77,5 +82,6 @@ mod tests {
     fn units_suit_the_number() {
         assert_eq!([0, 1023, 1024, 1 << 21, 3 << 30].map(bytes), ["0 B", "1023 B", "1.0 KiB", "2.0 MiB", "3.0 GiB"]);
         assert_eq!([2e-6, 0.0125, 3.0].map(seconds), ["2.0 us", "12.50 ms", "3.00 s"]);
+        assert_eq!([1.968, -0.004, -0.01].map(power), ["n^1.97", "n^0.00", "n^-0.01"]);
     }
 }

@@ -4,6 +4,7 @@ use crate::encoding::Encoding;
 use crate::failure::{self, Failure};
 use crate::model::{self, ModelFile};
 use crate::tensors::File;
+use crate::whole::whole;
 use clap::{ArgGroup, Args, ValueEnum};
 use phasor::Pairing;
 use phasor::config::Spec;
@@ -26,7 +27,7 @@ pub struct RopeArgs {
     file: ModelFile,
 
     /// The layer of the model, counted from 0; may be left out if all that rotate have the same rope
-    #[arg(long, value_name = "N", requires = "ModelFile", conflicts_with = "layer_type")]
+    #[arg(long, value_name = "N", requires = "ModelFile", conflicts_with = "layer_type", value_parser = whole::<usize>)]
     layer: Option<usize>,
 
     /// The kind of layer, in the file's words (full_attention, sliding_attention)
@@ -36,7 +37,7 @@ pub struct RopeArgs {
     /// How long the sequence is, cached tokens included, where frequencies depend on it (dynamic, longrope)
     ///
     /// If left out, it ends with the last position.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     seq_len: Option<u32>,
 }
 

@@ -86,7 +86,20 @@ impl File {
         if !matches!(tensor.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16) {
             return Err(self.wrong(name, &tensor.dtype().to_string(), "F32, F16 or BF16"));
         }
+        self.expect_worth(name, tensor.shape())?;
         Ok(Some(Floats { dtype: tensor.dtype(), shape: tensor.shape().to_vec(), bytes: tensor.data().to_vec() }))
+    }
+
+    /// Refuses a tensor without elements whose other extents are larger than its file: nothing but these extents would bound
+    /// what is made from it.
+    fn expect_worth(&self, name: &str, shape: &[usize]) -> Result<(), Failure> {
+        let all = shape.iter().filter(|&&extent| extent != 0).try_fold(1usize, |all, &extent| all.checked_mul(extent));
+        let bytes = self.bytes.len();
+        if !shape.contains(&0) || all.is_some_and(|all| all <= bytes) {
+            return Ok(());
+        }
+        let may_be = format!("without a 0, or with other extents whose product is at most {bytes}, the file's size");
+        Err(self.wrong(name, &format!("{shape:?}"), &may_be))
     }
 
     /// The integer tensor of this name, if there is one, each of its numbers within an i32.

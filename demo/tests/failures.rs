@@ -25,8 +25,8 @@ fn settings_are_refused_by_name() {
     tables(r#"{"rope_type":"linear"}"#, "64", &["factor", "missing"]);
     tables(r#"{"rope_type":"linear","factor":0}"#, "64", &["factor", "was 0"]);
     tables(r#"{"rope_theta":1}"#, "64", &["rope_theta"]);
-    tables("{}", "0", &["rotary_dim"]);
-    tables("{}", "7", &["rotary_dim", "even"]);
+    tables("{}", "0", &["--head-dim", "was 0"]);
+    tables("{}", "7", &["--head-dim", "even", "--rotary-dim"]);
     tables(r#"{"rope_type":"ntk_alpha","alpha":16}"#, "2", &["rotary_dim"]);
 }
 
@@ -70,6 +70,88 @@ fn impossible_sizes_are_refused_by_name() {
     }
 }
 
+#[test]
+fn options_that_nothing_timed_goes_by_are_refused() {
+    let scratch = Scratch::new();
+    for (what, option, value, takers) in [
+        (Some("decode"), "--budget", "3", "curve"),
+        (Some("curve"), "--tokens", "16", "rotation, attention, projection"),
+        (Some("first"), "--rounds", "0", "rotation, attention, decode, projection, curve"),
+        (Some("rotation"), "--positions", "4", "attention, decode, curve"),
+        (Some("projection"), "--heads", "4", "rotation, attention, decode, curve"),
+        (Some("attention"), "--keys", "4", "decode"),
+        (Some("curve"), "--outputs", "4", "projection"),
+        (None, "--from", "16", "curve"),
+    ] {
+        let arguments: Vec<_> = ["bench"].into_iter().chain(what).chain([option, value]).collect();
+        let expected = format!("{option}: was given");
+        let words =
+            [&expected, what.unwrap_or("without"), &format!("may be given for {takers}"), "next: `phasor bench"];
+        refused(scratch.path(), &arguments, 1, &words);
+    }
+    refused(scratch.path(), &["bench", "curve", "--fused"], 1, &["--fused", "attention, decode"]);
+}
+
+#[test]
+fn tables_larger_than_memory_are_refused() {
+    let scratch = Scratch::new();
+    let table = ["tables", "--rope", "{}", "--head-dim", "128", "--tokens", "4294967295", "--output", "t"];
+    for more in [&[][..], &["--cpu"]] {
+        refused(scratch.path(), &[&table[..], more].concat(), 1, &["--tokens: was 4294967295", "at most 4194304"]);
+    }
+    let heads = ["tables", "--rope", "{}", "--head-dim", "4294967294", "--json"];
+    refused(scratch.path(), &heads, 1, &["was 4294967294", "65536"]);
+}
+
+/// A minus sign begins a number, wherever one is meant, and what is no number is told what it may be.
+#[test]
+fn numbers_are_told_what_they_may_be() {
+    let scratch = Scratch::new();
+    let unsigned = "whole number, from 0 to 4294967295";
+    for (arguments, may_be) in [
+        (&["bench", "curve", "--to", "-5"][..], unsigned),
+        (&["bench", "curve", "--budget", "0.5"], unsigned),
+        (&["bench", "--tokens", "8,x"], unsigned),
+        (&["tables", "--rope", "{}", "--head-dim", "-8", "--json"], unsigned),
+        (&["explain", "--config", "c", "--seq-len", "-1"], unsigned),
+        (&["rotate", "a", "b", "--config", "c", "--layer", "-1"], "whole number, 0 or more"),
+        (&["rotate", "a", "b", "--config", "c", "--start", "1.5"], "whole number, from -2147483648 to 2147483647"),
+        (&["attention", "a", "b", "--window", "0"], "whole number, 1 or more"),
+        (&["attention", "a", "b", "--heads", "-2"], "whole number, 0 or more"),
+    ] {
+        let option =
+            arguments.iter().rev().find(|argument| argument.starts_with("--") && **argument != "--json").unwrap();
+        refused(scratch.path(), arguments, 2, &[option, may_be]);
+        let error = String::from_utf8_lossy(&common::phasor(scratch.path(), arguments).stderr).into_owned();
+        assert!(!error.contains("tip:"), "{error}");
+    }
+}
+
+#[test]
+fn heads_that_no_rotation_turns_are_blamed_and_not_what_follows_from_them() {
+    let scratch = Scratch::new();
+    for what in ["rotation", "attention", "decode", "curve"] {
+        refused(scratch.path(), &["bench", what, "--head-dim", "7"], 1, &["head-dim: was 7", "may be"]);
+    }
+}
+
+#[test]
+fn files_that_are_no_results_say_how_to_make_some() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.at("empty.json"), "").unwrap();
+    std::fs::write(scratch.at("other.json"), r#"{"some":"thing"}"#).unwrap();
+    std::fs::write(scratch.at("text.json"), "phasor").unwrap();
+    for (file, word) in [
+        ("empty.json", "was empty"),
+        ("other.json", "date"),
+        ("text.json", "expected"),
+        (".", "irectory"),
+        ("none.json", "none.json"),
+    ] {
+        refused(scratch.path(), &["report", file], 1, &[file, word, "next: `phasor bench --json"]);
+    }
+}
+
 /// The tensors of a file, and words of what is wrong with it.
 type Case<'a> = (&'a [(&'a str, &'a Tensor)], &'a [&'a str]);
 
@@ -97,6 +179,8 @@ fn tensors_are_refused_by_name() {
             &["positions: was 2147483648"],
         ),
         (&[("q", &good), ("positions", &f32(&[2, 3]))], &["positions: was F32", "I32, I64 or U32"]),
+        // Nothing but its extents, of which there is no end.
+        (&[("q", &f32(&[1, 1 << 40, 0, 4]))], &["q: was [1, 1099511627776, 0, 4]", "the file's size"]),
     ];
     for (tensors, words) in cases {
         write(&scratch.at("in.safetensors"), tensors);

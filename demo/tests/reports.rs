@@ -157,7 +157,8 @@ fn bench_times_each_operation_beside_what_bounds_it() {
     for words in ["rotation, interleaved, table", "x the fastest copy", "x fused, plain", "one query over 40 keys"] {
         assert!(told.contains(words), "{told}");
     }
-    let only = well(scratch.path(), &[&["bench", "decode", "--fused"], &sizes[..]].concat());
+    let only = ["bench", "decode", "--fused", "--keys", "40", "--heads", "4", "--head-dim", "32", "--rounds", "3"];
+    let only = well(scratch.path(), &only);
     assert!(!only.contains("Rotation") && only.contains("Decode") && !only.contains("unfused"), "{only}");
     let few = ["bench", "projection", "--tokens", "1", "--inputs", "64", "--rounds", "2"];
     let few = well(scratch.path(), &few);
@@ -244,6 +245,24 @@ fn curves_grow_by_powers_and_end_where_the_budget_does() {
     }
     let told = well(scratch.path(), &[&["bench", "curve", "--from", "16", "--to", "64"], &sizes[..]].concat());
     assert!(told.contains("rotation, half-split, no table") && told.contains("n^"), "{told}");
+    let few = well(scratch.path(), &[&["bench", "curve", "--from", "16", "--to", "32"], &sizes[..]].concat());
+    assert!(!few.contains("n^") && few.contains("three lengths or more"), "{few}");
+}
+
+/// Shorter lengths, which are not told, say that the first one would take too long.
+#[test]
+fn the_budget_holds_at_the_first_length_too() {
+    let scratch = Scratch::new();
+    let sizes = ["--from", "32768", "--heads", "8", "--head-dim", "64", "--budget", "1", "--rounds", "1"];
+    let got = json(scratch.path(), &[&["bench", "curve", "--json"], &sizes[..]].concat());
+    for curve in got["curves"][0]["curves"].as_array().unwrap().iter().filter(|curve| curve["subject"] == "attention") {
+        let (points, stop) = (curve["points"].as_array().unwrap(), &curve["stopped"]);
+        // A device that is fast enough goes on.
+        if got["curves"][0]["device"]["software"] == true || points.is_empty() {
+            assert_eq!((points.len(), &stop["tokens"]), (0, &serde_json::json!(32768)), "{curve}");
+            assert!(stop["reason"].as_str().unwrap().contains("more than 1 s"), "{curve}");
+        }
+    }
 }
 
 #[test]

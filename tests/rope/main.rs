@@ -2,11 +2,14 @@
 //! against values that other programs computed. One process, so that all tests share its pipelines.
 
 mod angles;
+mod arguments;
 mod axes;
 mod cache;
 mod case;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/arguments.rs"]
+mod drawn;
 mod fused;
 mod golden;
 mod halves;

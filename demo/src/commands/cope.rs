@@ -33,7 +33,7 @@ pub struct Cope {
     output: PathBuf,
 
     /// What the bias is multiplied with
-    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
     scale: f64,
 
     /// Compute in float64 on the CPU instead of on a device

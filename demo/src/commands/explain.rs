@@ -4,6 +4,7 @@ use crate::explain::page;
 use crate::failure::Failure;
 use crate::model::ModelFile;
 use crate::outcome::Outcome;
+use crate::whole::whole;
 use clap::{ArgGroup, Args};
 use phasor_measure::explain::Explanation;
 
@@ -20,7 +21,7 @@ pub struct Explain {
     file: ModelFile,
 
     /// Where frequencies depend on the length of the sequence, show them at this length too
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     seq_len: Option<u32>,
 
     /// Print JSON

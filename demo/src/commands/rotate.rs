@@ -7,6 +7,7 @@ use crate::outcome::Outcome;
 use crate::positions::Positions;
 use crate::rope_args::{Named, PairingArg, RopeArgs, encoding_of, pairing};
 use crate::tensors::File;
+use crate::whole::whole;
 use crate::{adapter, report};
 use clap::Args;
 use phasor::frequencies::{Frequencies, Law};
@@ -41,7 +42,7 @@ pub struct Rotate {
     rope: RopeArgs,
 
     /// The position of the first token; may be negative
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<i32>)]
     start: i32,
 
     /// Which two channels make a pair; with --config or --gguf the file says so, and this overrides it

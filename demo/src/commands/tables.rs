@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::rope_args::{Named, RopeArgs};
 use crate::tensors::{self, Floats};
+use crate::whole::whole;
 use crate::{adapter, positions};
 use clap::Args;
 use phasor::frequencies::Frequencies;
@@ -32,19 +33,19 @@ pub struct Tables {
     rope: RopeArgs,
 
     /// The position of the first token; may be negative
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<i32>)]
     start: i32,
 
     /// Channels in a head; with --config or --gguf the file says so
-    #[arg(long, value_name = "D", required_unless_present = "ModelFile", conflicts_with = "ModelFile")]
+    #[arg(long, value_name = "D", required_unless_present = "ModelFile", conflicts_with = "ModelFile", value_parser = whole::<u32>)]
     head_dim: Option<u32>,
 
     /// Channels of a head that turn; if left out, what `partial_rotary_factor` says, or all of them
-    #[arg(long, value_name = "d", conflicts_with = "ModelFile")]
+    #[arg(long, value_name = "d", conflicts_with = "ModelFile", value_parser = whole::<u32>)]
     rotary_dim: Option<u32>,
 
     /// How many positions the table holds
-    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = whole::<u32>)]
     tokens: u32,
 
     /// Compute in float64 on the CPU instead of on a device
@@ -92,6 +93,7 @@ impl Tables {
                 .next("`phasor explain` tells which layers rotate; --layer takes one of them"));
         }
         let frequencies = encoding.for_text(&frequencies)?;
+        self.expect_tokens(frequencies.pairs())?;
         let (cos, sin, by) = if self.cpu {
             let positions = positions::range(self.start, self.tokens as usize)?;
             let (cos, sin) = reference::rope_table(&frequencies, positions);
@@ -103,6 +105,18 @@ impl Tables {
         let tensor = |values| Floats::new(Dtype::F32, shape.clone(), values);
         tensors::write(path, &[("cos", &tensor(cos)), ("sin", &tensor(sin))])?;
         Ok(Outcome::text(format!("wrote cos and sin, {shape:?}, to {} (computed on {by})\n", path.display())))
+    }
+
+    /// Refuses tables that would be larger than anybody's memory before they fill it.
+    fn expect_tokens(&self, pairs: usize) -> Result<(), Failure> {
+        const MOST_BYTES: usize = 1 << 31;
+        let most = MOST_BYTES / (2 * size_of::<f32>() * pairs.max(1));
+        if self.tokens as usize <= most {
+            return Ok(());
+        }
+        let was = self.tokens;
+        Err(Failure::new(format!("--tokens: was {was}, may be at most {most} with {pairs} pairs: a file of 2 GiB"))
+            .next("--start begins another table where one ends"))
     }
 
     fn on_device(

@@ -3,7 +3,9 @@
 
 use super::projection::matrix_product;
 use super::read::Read;
-use super::{Measurement, Operation, Subject, expect_buffers, expect_sizes, measure, noise_as, setting};
+use super::{
+    Measurement, Operation, Subject, expect_buffers, expect_even_heads, expect_sizes, measure, noise_as, setting,
+};
 use crate::Progress;
 use phasor::attention::{Attention, ContextualPe, Fused, Rotation, Schedule, Unfused};
 use phasor::frequencies::Plain;
@@ -85,6 +87,7 @@ impl AttentionSizes {
             ("rounds", self.rounds),
         ];
         expect_sizes(numbers, 1 << 20)?;
+        expect_even_heads(self.head_dim)?;
         if self.tokens > self.keys {
             return setting("tokens", self.tokens, format!("at most keys, {}", self.keys));
         }
@@ -232,7 +235,7 @@ pub fn attention_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Ope
 /// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
 /// of the device.
 pub async fn attention(gpu: &Gpu, sizes: AttentionSizes, progress: Progress<'_>) -> Result<Measurement> {
-    measure(gpu, Subject::Attention(sizes), &attention_operations(gpu, &sizes)?, progress).await
+    measure(gpu, Subject::Attention(sizes), || attention_operations(gpu, &sizes), progress).await
 }
 
 #[cfg(test)]

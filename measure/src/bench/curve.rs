@@ -2,7 +2,10 @@
 
 use super::attention::Tensors;
 use super::clock::Clock;
-use super::{AttentionSizes, Operation, Timing, evaluate, expect_buffers, expect_sizes, noise, rounds, setting};
+use super::{
+    AttentionSizes, MAKING, Operation, Timing, evaluate, expect_buffers, expect_even_heads, expect_sizes, noise,
+    rounds, setting,
+};
 use crate::{Device, Progress, Step};
 use phasor::frequencies::Plain;
 use phasor::{Error, Gpu, Pairing, Result, Rope, Rotate};
@@ -26,7 +29,7 @@ pub struct CurveSizes {
     pub positions: u32,
     /// How often each operation is timed at each length.
     pub rounds: u32,
-    /// Seconds: no length begins whose operations would take longer than this, once each.
+    /// Seconds: no length begins whose operations would take longer than this, once each, as far as shorter ones tell.
     pub budget: u32,
 }
 
@@ -45,9 +48,19 @@ impl CurveSizes {
     }
 
     fn check(&self) -> Result<()> {
-        let Self { from, to, rounds, budget, .. } = *self;
+        let Self { from, to, head_dim, rounds, budget, .. } = *self;
         expect_sizes([("from", from), ("to", to), ("rounds", rounds), ("budget", budget)], 1 << 20)?;
+        expect_even_heads(head_dim)?;
         if from > to { setting("from", from, format!("at most to, {to}")) } else { Ok(()) }
+    }
+
+    /// Shorter lengths, which double up to the shortest one asked for: what they take says whether that is within the
+    /// budget.
+    fn trials(&self) -> impl Iterator<Item = u32> {
+        /// What no device takes long for.
+        const SHORT: u32 = 128;
+        let halved = std::iter::successors(Some(self.from), |&n| (n > SHORT).then_some(n / 2));
+        halved.skip(1).collect::<Vec<_>>().into_iter().rev()
     }
 
     /// From the shortest on, each twice the one before.
@@ -170,30 +183,40 @@ pub async fn curves(gpu: &Gpu, sizes: CurveSizes, progress: Progress<'_>) -> Res
 /// What is known of a subject's operations so far.
 struct Lines {
     clock: &'static str,
+    /// Of shorter lengths than those asked for, too.
     lengths: Vec<(u32, Vec<Timing>)>,
+    /// The shortest length asked for.
+    from: u32,
     stopped: Option<Stop>,
 }
 
 async fn lines(gpu: &Gpu, sizes: &CurveSizes, make: Make, progress: Progress<'_>) -> Result<Lines> {
     let budget = Duration::from_secs(sizes.budget.into());
-    let mut lines = Lines { clock: "wall", lengths: Vec::new(), stopped: None };
-    let total = sizes.lengths().count() as u64;
-    for (done, tokens) in (0..).zip(sizes.lengths()) {
-        progress(Step { done, total, name: "making tensors" });
+    let mut lines = Lines { clock: "wall", lengths: Vec::new(), from: sizes.from, stopped: None };
+    let trials = sizes.trials().map(|tokens| (tokens, 1));
+    let lengths: Vec<_> = trials.chain(sizes.lengths().map(|tokens| (tokens, sizes.rounds))).collect();
+    let total = lengths.len() as u64;
+    for (done, (tokens, most)) in (0..).zip(lengths) {
+        let tell = &mut |step: Step<'_>| {
+            progress(Step { done, total, name: &format!("{tokens} tokens, {}", step.name) });
+        };
         if let Some(seconds) = lines.expected(tokens).filter(|&seconds| seconds > budget.as_secs_f64()) {
-            let reason = format!("once through would take about {seconds:.0} s, more than {} s", budget.as_secs());
-            lines.stopped = Some(Stop { tokens, reason });
+            // Rounded up: no less than a tenth above the budget.
+            let seconds = (10.0 * seconds).ceil() / 10.0;
+            let of = if tokens < sizes.from { format!("of {tokens} ") } else { String::new() };
+            let reason = format!("once through {of}would take about {seconds:.1} s, more than {} s", budget.as_secs());
+            lines.stopped = Some(Stop { tokens: tokens.max(sizes.from), reason });
             break;
         }
+        tell(MAKING);
         let operations = match make(gpu, sizes, tokens) {
-            Err(error @ (Error::Limit { .. } | Error::OutOfMemory { .. })) if !lines.lengths.is_empty() => {
+            Err(error @ (Error::Limit { .. } | Error::OutOfMemory { .. })) if lines.has_begun() => {
                 lines.stopped = Some(Stop { tokens, reason: error.to_string() });
                 break;
             }
             operations => operations?,
         };
-        let tell = &mut |step: Step<'_>| progress(Step { done, total, name: step.name });
-        let laps = rounds(&Clock::new(gpu), &operations, sizes.rounds, Some(budget), tell).await?;
+        let laps = rounds(&Clock::new(gpu), &operations, most, Some(budget), tell).await?;
         let (clock, timings) = evaluate(gpu, &operations, &laps);
         lines.clock = clock;
         lines.lengths.push((tokens, timings));
@@ -212,12 +235,17 @@ impl Lines {
         Some(walls(timings) * grown.max(longer))
     }
 
+    /// Whether a length that was asked for is done.
+    fn has_begun(&self) -> bool {
+        self.lengths.last().is_some_and(|(tokens, _)| *tokens >= self.from)
+    }
+
     fn curves(self, subject: &'static str) -> impl Iterator<Item = Curve> {
         let names: Vec<_> =
             self.lengths.first().map_or(&[][..], |(_, timings)| timings).iter().map(|t| t.name).collect();
         names.into_iter().map(move |name| {
-            let points: Vec<_> =
-                self.lengths.iter().filter_map(|(tokens, timings)| point(*tokens, name, timings)).collect();
+            let asked = self.lengths.iter().filter(|(tokens, _)| *tokens >= self.from);
+            let points: Vec<_> = asked.filter_map(|(tokens, timings)| point(*tokens, name, timings)).collect();
             Curve {
                 subject,
                 name,
@@ -338,5 +366,9 @@ mod tests {
         assert_eq!(lengths(128, 1024), [128, 256, 512, 1024]);
         assert_eq!(lengths(100, 399), [100, 200]);
         assert_eq!(CurveSizes::default().lengths().last(), Some(65_536));
+        let trials = |from| CurveSizes { from, ..CurveSizes::default() }.trials().collect::<Vec<_>>();
+        assert_eq!(trials(8192), [128, 256, 512, 1024, 2048, 4096]);
+        assert_eq!(trials(300), [75, 150]);
+        assert_eq!(trials(128), [0; 0]);
     }
 }

@@ -175,6 +175,10 @@ impl Statistics {
     }
 }
 
+/// What comes before the first operation. Where a driver compiles kernels here, and not when they first run, it may take
+/// longer than all that follows.
+const MAKING: Step<'static> = Step { done: 0, total: 1, name: "making tensors, compiling kernels" };
+
 /// On a software device, which the user shares with the rest of the machine, no new round begins after this.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -188,7 +192,14 @@ impl Measurement {
 }
 
 /// Times every operation in turn, round after round, so that all of them meet the same machine.
-async fn measure(gpu: &Gpu, subject: Subject, operations: &[Operation], progress: Progress<'_>) -> Result<Measurement> {
+async fn measure(
+    gpu: &Gpu,
+    subject: Subject,
+    make: impl FnOnce() -> Result<Vec<Operation>>,
+    progress: Progress<'_>,
+) -> Result<Measurement> {
+    progress(MAKING);
+    let operations = &make()?;
     let clock = Clock::new(gpu);
     let patience = gpu.is_software().then_some(PATIENCE);
     let laps = rounds(&clock, operations, subject.rounds(), patience, progress).await?;
@@ -215,7 +226,7 @@ async fn rounds(
     let total = most.into();
     // The first run compiles and touches memory; it is not counted.
     for operation in operations {
-        progress(Step { done: 0, total, name: "warming up" });
+        progress(Step { done: 0, total, name: &format!("first run, compiling: {}", operation.name) });
         clock.time(&|pass| operation.record(pass)).await?;
     }
     let mut laps: Vec<Vec<Lap>> = vec![Vec::new(); operations.len()];
@@ -293,6 +304,11 @@ fn expect_sizes<const N: usize>(sizes: [(&str, u32); N], most: u32) -> Result<()
         None => Ok(()),
         Some((field, was)) => setting(field, was, format!("1 to {most}")),
     }
+}
+
+/// Refuses heads that no rotation can turn.
+fn expect_even_heads(head_dim: u32) -> Result<()> {
+    if head_dim.is_multiple_of(2) { Ok(()) } else { setting("head-dim", head_dim, "an even number".into()) }
 }
 
 fn setting(field: &str, was: u32, may_be: String) -> Result<()> {

@@ -138,7 +138,7 @@ fn name(prepared: &Prepared) -> Option<String> {
 /// # Errors
 /// [`Error::Setting`] and [`Error::Limit`] for impossible sizes, and those of the device.
 pub async fn projection(gpu: &Gpu, sizes: ProjectionSizes, progress: Progress<'_>) -> Result<Measurement> {
-    measure(gpu, Subject::Projection(sizes), &projection_operations(gpu, &sizes)?, progress).await
+    measure(gpu, Subject::Projection(sizes), || projection_operations(gpu, &sizes), progress).await
 }
 
 #[cfg(test)]

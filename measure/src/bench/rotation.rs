@@ -116,7 +116,7 @@ pub fn operations(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<Operation>> {
 /// # Errors
 /// [`Error::Setting`] and [`Error::Limit`] for impossible sizes, and those of the device.
 pub async fn rotation(gpu: &Gpu, sizes: Sizes, progress: Progress<'_>) -> Result<Measurement> {
-    measure(gpu, Subject::Rotation(sizes), &operations(gpu, &sizes)?, progress).await
+    measure(gpu, Subject::Rotation(sizes), || operations(gpu, &sizes), progress).await
 }
 
 #[cfg(test)]

@@ -39,5 +39,5 @@ pub fn variants_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Oper
 /// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
 /// of the device.
 pub async fn variants(gpu: &Gpu, sizes: AttentionSizes, progress: Progress<'_>) -> Result<Measurement> {
-    measure(gpu, Subject::Variants(sizes), &variants_operations(gpu, &sizes)?, progress).await
+    measure(gpu, Subject::Variants(sizes), || variants_operations(gpu, &sizes), progress).await
 }

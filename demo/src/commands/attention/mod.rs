@@ -9,6 +9,7 @@ use crate::operand::Order;
 use crate::outcome::Outcome;
 use crate::rope_args::{PairingArg, RopeArgs};
 use crate::tensors::File;
+use crate::whole::whole;
 use clap::Args;
 use phasor::attention::{Attention as Request, ContextualPe};
 use std::num::NonZero;
@@ -55,23 +56,23 @@ pub struct Attention {
     causal: bool,
 
     /// A query sees so many keys up to its own place, that one included: 1 or more
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZero<usize>>)]
     window: Option<NonZero<usize>>,
 
     /// What products of queries and keys are multiplied with [default: 1 / sqrt(channels), times what the model's rope says]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, value_name = "X")]
     scale: Option<f64>,
 
     /// What the contextual bias is multiplied with
-    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
     cope_scale: f64,
 
     /// Query heads of the layer that the weights make
-    #[arg(long, value_name = "H")]
+    #[arg(long, value_name = "H", value_parser = whole::<usize>)]
     heads: Option<usize>,
 
     /// Its key heads, a divisor of --heads [default: as many]
-    #[arg(long, value_name = "H", requires = "heads")]
+    #[arg(long, value_name = "H", requires = "heads", value_parser = whole::<usize>)]
     kv_heads: Option<usize>,
 
     /// The order of the axes of q, k, v and out

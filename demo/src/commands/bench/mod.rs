@@ -7,6 +7,7 @@ use crate::adapter;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::progress::Bar;
+use crate::whole::whole;
 use clap::{Args, ValueEnum};
 use first::{FirstResult, Work};
 use jiff::Timestamp;
@@ -48,36 +49,36 @@ pub struct Bench {
 
     /// Tokens of the one batch row, one run for each number [default: 2048; for attention, projection and
     /// variants, by device]
-    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = whole::<u32>)]
     tokens: Vec<u32>,
 
     /// Keys in the cache of a decode step, one run for each number [default: 4096,32768]
-    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = whole::<u32>)]
     keys: Vec<u32>,
 
     /// Query heads [default: 32 for rotation, 8 for attention and curves]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     heads: Option<u32>,
 
     /// Key heads [default: 8]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     kv_heads: Option<u32>,
 
     /// Channels in a head, a multiple of 8 for rotation [default: 128 for rotation, 64 for
     /// attention and curves, 64, 96, 128 and 256 for variants]
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", value_parser = whole::<u32>)]
     head_dim: Option<u32>,
 
     /// Contextual positions [default: 64]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     positions: Option<u32>,
 
     /// Inputs of a linear layer [default: 4096, or 1024 on a software device]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     inputs: Option<u32>,
 
     /// Outputs of a linear layer [default: as many as inputs]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     outputs: Option<u32>,
 
     /// Leave out attention with all logits in memory, which takes a software device some fifty times as long
@@ -85,19 +86,21 @@ pub struct Bench {
     fused: bool,
 
     /// How often each operation is timed [default: 30; 10 for attention, 5 at each length of a curve]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     rounds: Option<u32>,
 
     /// The shortest sequence of a curve; the next ones are twice as long each [default: 128]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     from: Option<u32>,
 
     /// The longest sequence of a curve [default: 65536]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     to: Option<u32>,
 
     /// A curve ends where all operations, once each, would take longer than this [default: 10]
-    #[arg(long, value_name = "SECONDS")]
+    ///
+    /// How long the first of its lengths would take is known from shorter ones, which are tried before.
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u32>)]
     budget: Option<u32>,
 
     /// Print JSON, with device, driver, date, version and commit
@@ -109,6 +112,7 @@ pub struct Bench {
     first: Option<Work>,
 }
 
+/// What can be timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     /// Queries and keys, and their table
@@ -139,8 +143,18 @@ struct Results {
     curves: Vec<Curves>,
 }
 
+impl What {
+    /// What is timed if nothing is named.
+    const USUAL: [Self; 5] = [Self::Rotation, Self::Attention, Self::Decode, Self::Projection, Self::First];
+
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
 impl Bench {
     pub fn run(&self, wanted: Option<&str>) -> Result<Outcome, Failure> {
+        self.expect_own_options()?;
         if let Some(work) = self.first {
             return Outcome::json(&first::here(wanted, work)?);
         }
@@ -176,7 +190,40 @@ impl Bench {
     }
 
     fn wants(&self, what: What) -> bool {
-        self.what.is_none_or(|wanted| wanted == what)
+        self.timed().contains(&what)
+    }
+
+    fn timed(&self) -> &[What] {
+        self.what.as_ref().map_or(&What::USUAL, std::slice::from_ref)
+    }
+
+    /// Refuses an option that nothing of what is timed goes by.
+    fn expect_own_options(&self) -> Result<(), Failure> {
+        use What::{Attention, Curve, Decode, Projection, Rotation, Variants};
+        let heads = &[Rotation, Attention, Decode, Variants, Curve];
+        let options: [(&str, bool, &[What]); 13] = [
+            ("--tokens", !self.tokens.is_empty(), &[Rotation, Attention, Projection, Variants]),
+            ("--keys", !self.keys.is_empty(), &[Decode, Variants]),
+            ("--heads", self.heads.is_some(), heads),
+            ("--kv-heads", self.kv_heads.is_some(), heads),
+            ("--head-dim", self.head_dim.is_some(), heads),
+            ("--positions", self.positions.is_some(), &[Attention, Decode, Variants, Curve]),
+            ("--inputs", self.inputs.is_some(), &[Projection]),
+            ("--outputs", self.outputs.is_some(), &[Projection]),
+            ("--fused", self.fused, &[Attention, Decode]),
+            ("--rounds", self.rounds.is_some(), &[Rotation, Attention, Decode, Projection, Variants, Curve]),
+            ("--from", self.from.is_some(), &[Curve]),
+            ("--to", self.to.is_some(), &[Curve]),
+            ("--budget", self.budget.is_some(), &[Curve]),
+        ];
+        let foreign =
+            |(_, given, takers): &(&str, bool, &[What])| *given && !takers.iter().any(|&what| self.wants(what));
+        let Some((option, _, takers)) = options.into_iter().find(foreign) else { return Ok(()) };
+        let was = self.what.map_or("without a word for what to time".to_owned(), |what| format!("for {}", what.name()));
+        let takers = takers.iter().map(|what| what.name()).collect::<Vec<_>>();
+        let first = takers.first().cloned().unwrap_or_default();
+        Err(Failure::new(format!("{option}: was given {was}, may be given for {}", takers.join(", ")))
+            .next(format!("`phasor bench {first}` takes it; `phasor bench --help` tells what each is about")))
     }
 
     /// What was asked for, run by run.
@@ -204,7 +251,7 @@ impl Bench {
             let projection = |tokens| Subject::Projection(self.projection(ProjectionSizes::square(tokens, channels)));
             subjects.extend(lengths(&self.tokens, &[1, 512]).into_iter().map(projection));
         }
-        if self.what == Some(What::Variants) {
+        if self.wants(What::Variants) {
             let default: &[u32] = if gpu.is_software() { &[256] } else { &[2048] };
             let prompts = lengths(&self.tokens, default).into_iter().map(AttentionSizes::prompt);
             let steps = lengths(&self.keys, &[4096]).into_iter().map(AttentionSizes::decode);

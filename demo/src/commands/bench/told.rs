@@ -101,10 +101,16 @@ fn curves(all: &Curves) -> String {
             })
         })
         .collect();
-    rows.push(line(&all.curves, "time", |curve| curve.time_exponent.map(power)));
-    rows.push(line(&all.curves, "memory", |curve| curve.memory_exponent.map(power)));
+    let fitted = all.curves.iter().any(|curve| curve.time_exponent.is_some());
+    if fitted {
+        rows.push(line(&all.curves, "time", |curve| curve.time_exponent.map(power)));
+        rows.push(line(&all.curves, "memory", |curve| curve.memory_exponent.map(power)));
+    }
     let right: Vec<_> = (0..header.len()).collect();
     text += &report::columns(&header, rows, &right);
+    if !fitted {
+        text += "\nno powers: they are fitted to three lengths or more";
+    }
     let stops = all.curves.iter().filter_map(|curve| Some((curve, curve.stopped.as_ref()?)));
     text.extend(stops.map(|(curve, stop)| {
         format!("\n{} stops before {} tokens: {}", curve_label(curve.subject, curve.name), stop.tokens, stop.reason)
@@ -121,7 +127,7 @@ fn at(point: &Point) -> String {
     format!("{}, {}{split}", report::seconds(point.seconds), report::bytes(point.memory))
 }
 
-/// `n^1.97 from 2048 to 16384`.
+/// `n^1.97 from 2048 on`.
 fn power(exponent: Exponent) -> String {
-    format!("n^{:.2} from {} on", exponent.value, exponent.from)
+    format!("{} from {} on", report::power(exponent.value), exponent.from)
 }

@@ -3,7 +3,7 @@
 use super::picture::{Area, FAINT, INK, LEGEND_LINE, colour, failed, legend, svg, text};
 use super::results::{Column, Curve, Exponent, Point};
 use crate::failure::Failure;
-use crate::report::{bytes, curve_label, seconds};
+use crate::report::{bytes, curve_label, power, seconds};
 use plotters::prelude::*;
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ fn name(curve: &Curve) -> String {
     let name = curve_label(&curve.subject, &curve.name);
     match (curve.time_exponent, curve.memory_exponent) {
         (Some(Exponent { value: time, from, .. }), Some(Exponent { value: memory, .. })) => {
-            format!("{name}: time n^{time:.2}, memory n^{memory:.2}, from {from} tokens on")
+            format!("{name}: time {}, memory {}, from {from} tokens on", power(time), power(memory))
         }
         _ => name,
     }

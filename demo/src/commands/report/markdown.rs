@@ -1,7 +1,7 @@
 //! Tables in Markdown.
 
 use super::results::{Column, Exponent, FirstResult, Measurement};
-use crate::report::{bytes, curve_label, seconds, subject};
+use crate::report::{bytes, curve_label, power, seconds, subject};
 use phasor_measure::Subject;
 
 /// Everything, a heading for each table.
@@ -127,16 +127,18 @@ fn first_results(columns: &[Column]) -> Vec<String> {
 /// The powers, the longest sequence and why there is none longer.
 fn curves(column: &Column) -> String {
     let header = ["operation", "time", "memory", "fitted to", "longest", "takes", "and", "stopped"].map(String::from);
-    let power = |exponent: Option<Exponent>| exponent.map_or(String::new(), |power| format!("n^{:.2}", power.value));
+    let told = |exponent: Option<Exponent>| exponent.map_or(String::new(), |fitted| power(fitted.value));
     let rows = column.curves.iter().map(|curve| {
-        let fitted = curve.time_exponent.map_or(String::new(), |power| format!("{} to {}", power.from, power.to));
+        let fitted = curve
+            .time_exponent
+            .map_or("fewer than three lengths".to_owned(), |fitted| format!("{} to {}", fitted.from, fitted.to));
         let longest = curve.points.last();
         let cell = |told: &dyn Fn(&super::results::Point) -> String| longest.map_or(String::new(), told);
         let stopped = curve.stopped.as_ref();
         vec![
             curve_label(&curve.subject, &curve.name),
-            power(curve.time_exponent),
-            power(curve.memory_exponent),
+            told(curve.time_exponent),
+            told(curve.memory_exponent),
             fitted,
             cell(&|point| point.tokens.to_string()),
             cell(&|point| seconds(point.seconds)),

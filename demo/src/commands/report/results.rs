@@ -162,15 +162,11 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Column>, Failure> {
 }
 
 fn of_file(path: &Path) -> Result<Vec<Column>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::file(path, e))?;
-    let file: File = serde_json::from_str(&text)
-        .map_err(|e| Failure::file(path, format!("{e}: not what `phasor bench --json` prints")))?;
-    if let Some(strange) = file.measurements.iter().find(|measured| measured.subject().is_none()) {
-        return Err(Failure::file(
-            path,
-            format!("a measurement of {:?}, which this version does not know", strange.subject),
-        ));
-    }
+    let file = parsed(path).map_err(|problem| {
+        Failure::file(path, problem).next(
+            "`phasor bench --json > results.json` makes a file for this; name each one, as in `phasor report *.json`",
+        )
+    })?;
     let devices = file.first_results.iter().map(|first| &first.device);
     let devices = devices.chain(file.measurements.iter().map(|measured| &measured.device));
     let mut unique: Vec<&Device> = Vec::new();
@@ -180,6 +176,19 @@ fn of_file(path: &Path) -> Result<Vec<Column>, Failure> {
         }
     }
     Ok(unique.into_iter().map(|device| file.column(device)).collect())
+}
+
+/// The file, or what is wrong with it.
+fn parsed(path: &Path) -> Result<File, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    if text.trim().is_empty() {
+        return Err("was empty, may be what `phasor bench --json` prints".into());
+    }
+    let file: File = serde_json::from_str(&text).map_err(|e| format!("{e}: not what `phasor bench --json` prints"))?;
+    match file.measurements.iter().find(|measured| measured.subject().is_none()) {
+        None => Ok(file),
+        Some(strange) => Err(format!("a measurement of {:?}, which this version does not know", strange.subject)),
+    }
 }
 
 impl File {
