@@ -40,6 +40,14 @@ pub type Failure = Box<dyn std::error::Error>;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
+    /// What to time and to compare with f64; all without this
+    #[arg(value_name = "WHAT")]
+    what: Vec<Operation>,
+
+    /// On so many tokens only, of those that all is done on
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    tokens: Vec<usize>,
+
     /// How often each operation is timed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -85,6 +93,13 @@ struct Results {
     deviations: Vec<Deviation>,
 }
 
+impl Arguments {
+    fn wants(&self, task: &Task) -> bool {
+        let operation = self.what.is_empty() || self.what.contains(&task.operation);
+        operation && (self.tokens.is_empty() || self.tokens.contains(&task.tokens))
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match (arguments.serve, &arguments.task, &arguments.adapter) {
@@ -113,7 +128,9 @@ fn measure(arguments: &Arguments) -> Result<(), Failure> {
         limit: Duration::from_secs(arguments.limit),
     };
     let clock = if device.software { Clock::Processor } else { Clock::Wall };
-    let (timed, checked) = tasks();
+    let (mut timed, mut checked) = tasks();
+    timed.retain(|task| arguments.wants(task));
+    checked.retain(|task| arguments.wants(task));
     let (all, begun) = (timed.len() + checked.len(), Cell::new(0));
     let tell = |task| {
         begun.set(begun.get() + 1);

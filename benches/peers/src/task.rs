@@ -1,6 +1,7 @@
 //! What is computed, the same by everyone: sizes, inputs, and the answer in f64.
 
 use crate::Failure;
+use clap::ValueEnum;
 use phasor::attention::{Attention, ContextualPe};
 use phasor::frequencies::{Frequencies, Plain};
 use phasor::reference::{self, Tensor, rope_rotate};
@@ -17,14 +18,14 @@ pub const POSITIONS: usize = 64;
 pub const BASE: f64 = 10_000.0;
 
 /// Which operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Of queries and keys, in interleaved pairs: the pairing that burn has.
+    /// Of queries and keys, in interleaved pairs: the pairing that burn has
     Rotation,
-    /// Causal, without an encoding.
+    /// Causal, without an encoding
     Attention,
-    /// Causal, with contextual position encoding.
+    /// Causal, with contextual position encoding
     Cope,
 }
 
