@@ -7,6 +7,7 @@ mod activations;
 pub mod bench;
 mod demo;
 mod device;
+#[cfg(feature = "explain")]
 pub mod explain;
 mod progress;
 mod verify;

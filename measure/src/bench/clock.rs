@@ -30,7 +30,8 @@ pub(super) struct Lap {
 }
 
 /// What all of this process's threads have used of the processor so far, in seconds; not told in a browser.
-fn processor_time() -> Option<f64> {
+#[must_use]
+pub fn processor_time() -> Option<f64> {
     #[cfg(not(target_family = "wasm"))]
     return cpu_time::ProcessTime::try_now().ok().map(|time| time.as_duration().as_secs_f64());
     #[cfg(target_family = "wasm")]

@@ -11,6 +11,7 @@ mod rotation;
 mod variants;
 
 pub use attention::{AttentionSizes, attention, attention_operations};
+pub use clock::processor_time;
 pub use curve::{Curve, CurveSizes, Curves, Exponent, Point, Stop, curves};
 pub use projection::{ProjectionSizes, projection, projection_operations};
 pub use rotation::{Sizes, operations, rotation};
@@ -167,7 +168,7 @@ pub struct Statistics {
 
 impl Statistics {
     /// Of at least one time.
-    fn of(times: impl Iterator<Item = f64>) -> Option<Self> {
+    pub fn of(times: impl Iterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<_> = times.collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let quarter = |n: usize| sorted.get(n * sorted.len() / 4).copied();
