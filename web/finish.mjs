@@ -32,6 +32,15 @@ const unready = new Proxy({}, {
   },
 });
 
+async function init(...given) {
+  try {
+    return await __wbg_init(...given);
+  } catch (error) {
+    const message = "phasor's module cannot be loaded: " + error.message + "; it may be handed over, as init({ module_or_path: bytes })";
+    throw Object.assign(failure("NotReady", undefined, message), { cause: error });
+  }
+}
+
 function expectInstance(value, kind, name, kindName) {
   if (!(value instanceof kind) || !value.__wbg_ptr) refuse(value, name, "a " + kindName + " that has not been freed");
 }
@@ -44,7 +53,7 @@ function guarded(exports) {
     try {
       return call(...args);
     } catch (error) {
-      if (error.message === "null pointer passed to rust") throw failure("Tensor", "this", "this: was freed, may be an object that has not been");
+      if (error.message === "null pointer passed to rust") throw failure("Tensor", "this", "this: was freed or never made, may be an object that this package has made");
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       broken = Object.assign(failure("Panic", undefined, "a mistake in phasor, please report it: " + error.message), { cause: error });
       throw broken;
@@ -91,6 +100,7 @@ async function finish(from, name) {
   script = replaced(script, /if \(wasm !== undefined\)/g, "if (wasm !== unready)");
   // What JavaScript disposes of twice is disposed of once.
   script = script.replace(/(const ptr = this\.__destroy_into_raw\(\);\s*)wasm/g, "$1if (ptr) wasm");
+  script = replaced(script, "export { initSync, __wbg_init as default };", "export { initSync, init as default };");
   // The names of classes do not outlive what makes the JavaScript short.
   script = script.replace(/_assertClass\((\w+), (\w+)\);/g, 'expectInstance($1, $2, "$1", "$2");');
   script = replaced(script, `"./${name}_bg.js": import0`, '"a": import0');

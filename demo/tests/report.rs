@@ -162,6 +162,9 @@ fn what_is_no_result_is_refused_by_name() {
     write(&scratch, "empty.json", &empty);
     refused(scratch.path(), &["report", "empty.json", "--curves", "c.svg"], 1, &["c.svg", "phasor bench curve --json"]);
     assert!(!scratch.at("c.svg").exists());
+    let nothing = json!({ "date": "2026-01-01T00:00:00Z", "comparisons": [] });
+    write(&scratch, "peers.json", &nothing);
+    refused(scratch.path(), &["report", "peers.json"], 1, &["peers.json", "holds no measurement", "next:"]);
     refused(scratch.path(), &["report"], 2, &["FILE"]);
 }
 

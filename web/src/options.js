@@ -40,6 +40,7 @@ const text = reader("a text", where((value) => typeof value === "string"));
 const flag = reader("true or false", where((value) => typeof value === "boolean"));
 const floats = reader("a Float32Array", where((value) => value instanceof Float32Array));
 const integers = reader("an Int32Array", where((value) => value instanceof Int32Array));
+const hostPositions = reader("a whole number or an Int32Array", where((value) => value instanceof Int32Array));
 const doubles = reader("a Float64Array, a Float32Array or an array of numbers", (value) =>
   value instanceof Float64Array || value instanceof Float32Array || (Array.isArray(value) && [...value].every((x) => typeof x === "number"))
     ? Float64Array.from(value) : undefined);
@@ -130,7 +131,7 @@ const kinds = {
   bias: options({ query: tensor, logits: tensor, positionEmbeddings: tensor, output: optional(tensor), scale: optional(number) }),
   hostRotate: options({
     pairing, firstChannel: optional(count), direction,
-    positions: optional((value, name) => (typeof value === "number" ? whole : integers)(value, name)),
+    positions: optional((value, name) => (typeof value === "number" ? whole : hostPositions)(value, name)),
   }),
   hostAttention: options({
     q: host, k: host, v: host, scale: optional(number), causal: optional(flag), window: optional(count),

@@ -124,6 +124,11 @@ pub fn rotate(
         return Err(crate::error::refused("options.positions", format!("one of {}", listed.len()), may_be));
     }
     let start = start.unwrap_or(0);
+    if listed.is_empty() && i64::from(start) + tokens as i64 > i64::from(i32::MAX) + 1 {
+        let may_be = format!("at most {} for {tokens} tokens", i64::from(i32::MAX) + 1 - tokens as i64);
+        let argument = "options.positions".into();
+        return Err(phasor::Error::Position { argument, was: start.to_string(), may_be }.into());
+    }
     let position = |b: usize, t: usize| listed.get(b * tokens + t).copied().unwrap_or(start.wrapping_add(t as i32));
     reference::rope_rotate(&mut values, layout, &of_page(frequencies)?, pairing, first, direction, position)?;
     Ok(values)

@@ -137,6 +137,9 @@ export default {
       const fresh = await import(`/pkg/${name}.js?fresh`);
       const call = name === "phasor" ? () => fresh.Frequencies.plain(1e4, 8) : () => fresh.referenceGate(0);
       check((await failure(call, "NotReady")).message.includes("await init()"), "it says what to do");
+      for (const bytes of [5, new Uint8Array(8), "/nothing.wasm"]) {
+        check((await failure(() => fresh.default({ module_or_path: bytes }), "NotReady")).message.includes("module_or_path"), "it says what to do");
+      }
       await fresh.default();
       call();
     }

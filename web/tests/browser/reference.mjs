@@ -30,6 +30,14 @@ export default {
     await failure(() => referenceRotate(frequencies, x, {}), "Tensor");
     await failure(() => referenceRotate(frequencies, x, { pairing: "both" }), "Tensor");
     await failure(() => referenceRotate(frequencies, x, { pairing: "half-split", positons: 3 }), "Tensor");
+    for (const positions of ["3", 0.5, [3], new Float32Array(1)]) {
+      const error = await failure(() => referenceRotate(frequencies, x, { pairing: "half-split", positions }), "Tensor");
+      equal(error.argument, "options.positions");
+    }
+    const last = 2 ** 31 - 1;
+    const two = { values: [1, 0, 1, 0], shape: [1, 2, 1, 2] };
+    referenceRotate(frequencies, x, { pairing: "half-split", positions: last });
+    equal((await failure(() => referenceRotate(frequencies, two, { pairing: "half-split", positions: last }), "Position")).argument, "options.positions");
     await failure(() => referenceAttention({ q: x, k: x }), "Tensor");
     await failure(() => referenceAttention(), "Tensor");
   },

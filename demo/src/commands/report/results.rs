@@ -185,6 +185,9 @@ fn parsed(path: &Path) -> Result<File, String> {
         return Err("was empty, may be what `phasor bench --json` prints".into());
     }
     let file: File = serde_json::from_str(&text).map_err(|e| format!("{e}: not what `phasor bench --json` prints"))?;
+    if file.measurements.is_empty() && file.curves.is_empty() && file.first_results.is_empty() {
+        return Err("holds no measurement, may be what `phasor bench --json` prints".into());
+    }
     match file.measurements.iter().find(|measured| measured.subject().is_none()) {
         None => Ok(file),
         Some(strange) => Err(format!("a measurement of {:?}, which this version does not know", strange.subject)),
