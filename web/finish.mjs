@@ -32,6 +32,10 @@ const unready = new Proxy({}, {
   },
 });
 
+function unmade(kind) {
+  throw failure("Tensor", kind, kind + ": was made by new, may be what a function of this package returns");
+}
+
 async function init(...given) {
   try {
     return await __wbg_init(...given);
@@ -101,6 +105,10 @@ async function finish(from, name) {
   // What JavaScript disposes of twice is disposed of once.
   script = script.replace(/(const ptr = this\.__destroy_into_raw\(\);\s*)wasm/g, "$1if (ptr) wasm");
   script = replaced(script, "export { initSync, __wbg_init as default };", "export { initSync, init as default };");
+  const types = fs.readFileSync(path.join(from, `${name}.d.ts`), "utf8");
+  for (const [, kind] of types.matchAll(/class (\w+) \{\s+private constructor/g)) {
+    script = replaced(script, `export class ${kind} {`, `export class ${kind} { constructor() { unmade("${kind}"); }`);
+  }
   // The names of classes do not outlive what makes the JavaScript short.
   script = script.replace(/_assertClass\((\w+), (\w+)\);/g, 'expectInstance($1, $2, "$1", "$2");');
   script = replaced(script, `"./${name}_bg.js": import0`, '"a": import0');
@@ -116,7 +124,6 @@ async function finish(from, name) {
   });
 
   // What the module itself exports is no part of the package.
-  const types = fs.readFileSync(path.join(from, `${name}.d.ts`), "utf8");
   fs.writeFileSync(path.join(to, `${name}.d.ts`), replaced(types, /(export interface InitOutput \{)[^}]*\}/, "$1}"));
 
   const sizes = [`${name}.js`, `${name}_bg.wasm`].map((file) => {

@@ -1,5 +1,5 @@
 // Whatever a page hands over, it gets an answer or an Error that names what is wrong; and so it does from the device.
-import { Frequencies, Gpu, ModelRope, Rope } from "/pkg/phasor.js";
+import { Frequencies, Gpu, LayerRope, ModelRope, Rope, RopeTable, Step, Tensor } from "/pkg/phasor.js";
 import { referenceGate, referencePositions } from "/pkg/reference.js";
 import { check, equal, failure, gpu, near, numbers } from "./common.mjs";
 
@@ -130,6 +130,10 @@ export default {
       await named(() => Rope.create(device, other, { pairing: "half-split" }), "frequencies", "Frequencies");
       await named(() => Rope.forLayer(device, other), "layer", "LayerRope");
     }
+  },
+
+  async "objects that only the package makes"() {
+    for (const kind of [Gpu, Rope, Tensor, RopeTable, Step, LayerRope]) await failure(() => new kind(), "Tensor");
   },
 
   async "nothing works before init"() {
