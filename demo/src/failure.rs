@@ -30,11 +30,9 @@ impl Failure {
         self
     }
 
-    /// Refuses an output on top of an input.
+    /// Refuses an output on top of an input, by whatever name or link.
     pub fn if_same(output: &Path, input: &Path) -> Result<(), Self> {
-        let same =
-            std::fs::canonicalize(output).is_ok_and(|to| std::fs::canonicalize(input).is_ok_and(|from| from == to));
-        match same {
+        match same_file::is_same_file(output, input).unwrap_or(false) {
             true => Err(Self::file(output, "was the input, which would be lost; may be another file")),
             false => Ok(()),
         }

@@ -29,6 +29,11 @@ impl ModelFile {
             (None, None) => Ok(None),
         }
     }
+
+    /// Refuses to write over it.
+    pub fn expect_other(&self, output: &Path) -> Result<(), Failure> {
+        self.config.iter().chain(&self.gguf).try_for_each(|input| Failure::if_same(output, input))
+    }
 }
 
 fn from_config(path: &Path) -> Result<Model, Failure> {

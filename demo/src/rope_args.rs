@@ -9,6 +9,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use phasor::Pairing;
 use phasor::config::Spec;
 use phasor_measure::explain::Model;
+use std::path::Path;
 
 /// The rope settings that several subcommands take.
 #[derive(Debug, Args)]
@@ -71,6 +72,11 @@ impl RopeArgs {
     /// For a subcommand that cannot do without a rope.
     pub fn required() -> ArgGroup {
         ArgGroup::new("some rope").args(["rope", "config", "gguf"]).required(true)
+    }
+
+    /// Refuses to write over the file that was named.
+    pub fn expect_other(&self, output: &Path) -> Result<(), Failure> {
+        self.file.expect_other(output)
     }
 
     /// What is named, if anything; what looked wrong about it is said on standard error.

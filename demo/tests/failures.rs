@@ -75,11 +75,11 @@ fn options_that_nothing_timed_goes_by_are_refused() {
     let scratch = Scratch::new();
     for (what, option, value, takers) in [
         (Some("decode"), "--budget", "3", "curve"),
-        (Some("curve"), "--tokens", "16", "rotation, attention, projection"),
-        (Some("first"), "--rounds", "0", "rotation, attention, decode, projection, curve"),
-        (Some("rotation"), "--positions", "4", "attention, decode, curve"),
-        (Some("projection"), "--heads", "4", "rotation, attention, decode, curve"),
-        (Some("attention"), "--keys", "4", "decode"),
+        (Some("curve"), "--tokens", "16", "rotation, attention, projection, variants"),
+        (Some("first"), "--rounds", "0", "rotation, attention, decode, projection, variants, curve"),
+        (Some("rotation"), "--positions", "4", "attention, decode, variants, curve"),
+        (Some("projection"), "--heads", "4", "rotation, attention, decode, variants, curve"),
+        (Some("attention"), "--keys", "4", "decode, variants"),
         (Some("curve"), "--outputs", "4", "projection"),
         (None, "--from", "16", "curve"),
     ] {
@@ -88,6 +88,16 @@ fn options_that_nothing_timed_goes_by_are_refused() {
         let words =
             [&expected, what.unwrap_or("without"), &format!("may be given for {takers}"), "next: `phasor bench"];
         refused(scratch.path(), &arguments, 1, &words);
+    }
+    for keys in ["0", "1"] {
+        refused(scratch.path(), &["bench", "decode", "--keys", keys], 1, &["--keys: was", "2 or more"]);
+    }
+    // Before anything is measured.
+    let late = ["bench", "--positions", "0", "--tokens", "2048", "--rounds", "1000000"];
+    refused(scratch.path(), &late, 1, &["positions: was 0"]);
+    for inputs in ["0", "1", "3", "32769"] {
+        let few = ["bench", "projection", "--inputs", inputs];
+        refused(scratch.path(), &few, 1, &["inputs: was", "4 to 32768"]);
     }
     refused(scratch.path(), &["bench", "curve", "--fused"], 1, &["--fused", "attention, decode"]);
 }

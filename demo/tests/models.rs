@@ -160,6 +160,28 @@ fn a_model_rotates_as_its_settings_do() {
     }
 }
 
+/// By whatever name: a model may be all that there is of it.
+#[test]
+fn nothing_is_written_over_what_was_read() {
+    let scratch = Scratch::new();
+    config(&scratch.at("config.json"), &smollm3());
+    let qk = Tensor::f32(&[1, 2, 4, 64], &noise(512));
+    write(&scratch.at("in.safetensors"), &[("q", &qk)]);
+    std::fs::hard_link(scratch.at("config.json"), scratch.at("link.json")).unwrap();
+    let before = ["config.json", "in.safetensors"].map(|name| std::fs::read(scratch.at(name)).unwrap());
+    let layer = ["--config", "config.json", "--layer", "0", "--cpu"];
+    for output in ["config.json", "./config.json", "link.json"] {
+        for command in [
+            &["rotate", "in.safetensors", output][..],
+            &["attention", "in.safetensors", output],
+            &["tables", "--tokens", "2", "--output", output],
+        ] {
+            refused(scratch.path(), &[command, &layer[..]].concat(), 1, &[output, "was the input"]);
+        }
+    }
+    assert_eq!(["config.json", "in.safetensors"].map(|name| std::fs::read(scratch.at(name)).unwrap()), before);
+}
+
 #[test]
 fn a_layer_without_rope_copies() {
     let scratch = Scratch::new();

@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 #[path = "../entry/command.rs"]
 mod command;
 
-static DIRECTORY: LazyLock<tempfile::TempDir> =
-    LazyLock::new(|| tempfile::tempdir().expect("a directory can be made"));
+static DIRECTORY: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory can be made"));
 
 fuzz_target!(|data: &[u8]| -> Corpus {
     let Some(arguments) = command::prepared(data, DIRECTORY.path()) else { return Corpus::Reject };

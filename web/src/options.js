@@ -69,7 +69,7 @@ const optional = (read) => (value, name) => (value == null ? undefined : read(va
 /** An options object, none of whose properties is unknown: a misspelt one should not go unnoticed. */
 const options = (fields) => (value, name) => {
   const given = value ?? {};
-  if (!(given instanceof Object)) refuse(value, name, "an object");
+  if (typeof given !== "object") refuse(value, name, "an object");
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(fields, key)) {
       throw failed("Tensor", `${name}.${key}`, `${name}.${key}: was given, may be ${Object.keys(fields).join(", ")}`);

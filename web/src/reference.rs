@@ -1,6 +1,6 @@
 //! The operations in plain f64 loops: what the kernels are checked against, and for pages without a device.
 
-use crate::error::Result;
+use crate::error::{Result, refused};
 use crate::options::{self, Answer, DIRECTIONS, Properties};
 use js_sys::{Float64Array, Object, Reflect};
 use phasor::attention::{Attention, ContextualPe, Standing};
@@ -45,6 +45,10 @@ export interface ReferenceAttentionOptions {
 export interface ReferenceAttended { output: Float64Array; lse: Float64Array; gateSum: Float64Array }
 "#;
 
+/// As many as a tensor may have here, and a result: half a gigabyte. More might be more than the module's memory, whose end
+/// is a trap. Tensors without elements count as their other extents do, by which results are made.
+const MOST_ELEMENTS: usize = 1 << 26;
+
 /// Numbers and their shape, as a page hands them over: `{values, shape}`.
 struct Array {
     values: Vec<f64>,
@@ -56,11 +60,17 @@ impl Array {
         let values = host.next().doubles();
         let layout = Layout::contiguous(host.next().shape())?;
         let elements = layout.elements();
+        let extents = layout.shape().into_iter().filter(|&extent| extent != 0);
+        let worth = extents.fold(1, usize::saturating_mul);
+        if worth > MOST_ELEMENTS {
+            let may_be = format!("one whose extents, but for those of 0, multiply to {MOST_ELEMENTS} at most");
+            return Err(refused("shape", format!("{:?}", layout.shape()), may_be));
+        }
         if values.len() == elements {
             return Ok(Self { values, layout });
         }
         let may_be = format!("one of {} elements, as many as there are values", values.len());
-        Err(crate::error::refused("shape", format!("{:?}, {elements} elements", layout.shape()), may_be))
+        Err(refused("shape", format!("{:?}, {elements} elements", layout.shape()), may_be))
     }
 
     fn argument(value: &JsValue, name: &str) -> Result<Self> {
@@ -99,7 +109,13 @@ pub fn table(
     #[wasm_bindgen(unchecked_param_type = "Int32Array")] positions: &JsValue,
 ) -> Result<Object> {
     let positions = options::read("integers", positions, "positions")?.integers();
-    let (cos, sin) = reference::rope_table(&of_page(frequencies)?, positions);
+    let frequencies = of_page(frequencies)?;
+    let rows = MOST_ELEMENTS / frequencies.inv_freq().len();
+    if positions.len() > rows {
+        let may_be = format!("up to {rows} for {} pairs", frequencies.inv_freq().len());
+        return Err(refused("positions", format!("{}", positions.len()), may_be));
+    }
+    let (cos, sin) = reference::rope_table(&frequencies, positions);
     Ok(object(&[("cos", &cos), ("sin", &sin)]))
 }
 
@@ -118,18 +134,21 @@ pub fn rotate(
     let [batch, tokens, ..] = layout.shape();
     let positions = options.next();
     let start = positions.whole();
-    let listed = if positions.is_given() && start.is_none() { positions.integers() } else { Vec::new() };
-    if !listed.is_empty() && listed.len() != batch * tokens {
+    let listed = (positions.is_given() && start.is_none()).then(|| positions.integers());
+    if let Some(listed) = listed.as_ref().filter(|listed| listed.len() != batch * tokens) {
         let may_be = format!("a number, or an Int32Array of {}", batch * tokens);
-        return Err(crate::error::refused("options.positions", format!("one of {}", listed.len()), may_be));
+        return Err(refused("options.positions", format!("one of {}", listed.len()), may_be));
     }
     let start = start.unwrap_or(0);
-    if listed.is_empty() && i64::from(start) + tokens as i64 > i64::from(i32::MAX) + 1 {
+    if listed.is_none() && i64::from(start) + tokens as i64 > i64::from(i32::MAX) + 1 {
         let may_be = format!("at most {} for {tokens} tokens", i64::from(i32::MAX) + 1 - tokens as i64);
         let argument = "options.positions".into();
         return Err(phasor::Error::Position { argument, was: start.to_string(), may_be }.into());
     }
-    let position = |b: usize, t: usize| listed.get(b * tokens + t).copied().unwrap_or(start.wrapping_add(t as i32));
+    let position = |b: usize, t: usize| match &listed {
+        Some(listed) => listed.get(b * tokens + t).copied().unwrap_or_default(),
+        None => start.wrapping_add(t as i32),
+    };
     reference::rope_rotate(&mut values, layout, &of_page(frequencies)?, pairing, first, direction, position)?;
     Ok(values)
 }
@@ -186,6 +205,12 @@ pub fn attention(
     }
     let [keep, bias] = [(); 2].map(|()| Array::optional(options.next()));
     let (keep, bias) = (keep?, bias?);
+    let ([batch, tokens, heads, _], [.., channels]) = (q.layout.shape(), v.layout.shape());
+    let results = [batch, tokens, heads, channels].into_iter().fold(1, usize::saturating_mul);
+    if results > MOST_ELEMENTS {
+        let was = format!("{:?} with v {:?}", q.layout.shape(), v.layout.shape());
+        return Err(refused("q", was, format!("one of at most {MOST_ELEMENTS} results")));
+    }
     if let Some(keep) = &keep {
         attention = attention.keep(&keep.tensor()?);
     }

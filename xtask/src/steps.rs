@@ -62,7 +62,9 @@ pub fn all() -> Vec<Step> {
             .needs(&[Need::Rustfmt])
             .runs("cargo fmt --all --check")
             .runs("cargo fmt --manifest-path web/Cargo.toml --all --check")
-            .runs("cargo fmt --manifest-path xtask/dxc/Cargo.toml --check"),
+            .runs("cargo fmt --manifest-path xtask/dxc/Cargo.toml --check")
+            .runs("cargo fmt --manifest-path fuzz/Cargo.toml --check")
+            .runs("cargo fmt --manifest-path benches/peers/Cargo.toml --check"),
         step("clippy", "no warning from the compiler or from clippy, in any target")
             .needs(&[Need::Clippy])
             .runs("cargo clippy --workspace --all-targets -- -D warnings"),

@@ -1,4 +1,5 @@
-//! Programs that no package of the system has, built here: each in a folder of its own under `target/tools`.
+//! Programs that no package of the system has, built here: each in a folder of its own under `target/tools`,
+//! with its version, so that another one is made anew.
 
 use std::path::PathBuf;
 
@@ -8,10 +9,10 @@ use crate::command::Command;
 const BUILDS: &str = "target/tools/builds";
 
 /// Direct3D's compiler, once it is made.
-pub const DXC: &str = "target/tools/dxc/dxc";
+pub const DXC: &str = "target/tools/dxc-0.17.5/dxc";
 
 /// The checker of what the library is built of, once it is made.
-pub const CARGO_DENY: &str = "target/tools/cargo-deny/bin/cargo-deny";
+pub const CARGO_DENY: &str = "target/tools/cargo-deny-0.20.2/bin/cargo-deny";
 
 /// One of these, if it is made.
 pub fn made(program: &str) -> Option<PathBuf> {
@@ -25,7 +26,7 @@ pub fn make_dxc() -> Result<(), String> {
     if !["x86_64", "aarch64"].contains(&processor) {
         return Err(format!("there is no DXC for {processor}; without it run the other steps, each by its name"));
     }
-    let (downloads, folder) = ("target/tools/downloads", "target/tools/dxc");
+    let (downloads, folder) = ("target/tools/downloads", "target/tools/dxc-0.17.5");
     std::fs::create_dir_all(folder).map_err(|error| format!("{folder}: {error}"))?;
     let download = "python3 -m pip download --no-deps --no-binary :all: --require-hashes";
     Command::new(&format!("{download} --dest {downloads} --requirement xtask/dxc/requirements.txt")).run()?;
@@ -42,7 +43,7 @@ pub fn make_dxc() -> Result<(), String> {
 /// Builds cargo-deny, in some minutes.
 pub fn make_cargo_deny() -> Result<(), String> {
     Command::new("cargo install cargo-deny --version 0.20.2 --locked")
-        .arguments(&["--root", "target/tools/cargo-deny", "--target-dir", BUILDS])
+        .arguments(&["--root", "target/tools/cargo-deny-0.20.2", "--target-dir", BUILDS])
         .run()
 }
 

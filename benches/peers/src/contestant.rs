@@ -70,7 +70,8 @@ impl Contestant {
             BufReader::new(replies).lines().map_while(Result::ok).try_for_each(|l| send.send(l))
         });
         let mut this = Self { child, requests, replies: receive, limit: arena.limit, directory, first_result: 0.0 };
-        this.reply()?;
+        // Libraries may say something first.
+        while this.reply()? != "ready" {}
         this.first_result = begin.elapsed().as_secs_f64();
         Ok(this)
     }

@@ -22,7 +22,7 @@ use phasor_measure::Device;
 use serde::Serialize;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use task::{Operation, Task};
@@ -119,18 +119,24 @@ fn main() -> ExitCode {
 
 fn measure(arguments: &Arguments) -> Result<(), Failure> {
     let device = Device::from(&pollster::block_on(phasor::gpu::best_adapter())?.get_info());
-    let torch = torch_version(&arguments.python);
+    let python = absolute(&arguments.python)?;
+    let torch = torch_version(&python);
     let mut versions = BTreeMap::from(["burn", "candle-core"].map(|name| (name, locked_version(name))));
     versions.extend(torch.clone().map(|version| ("torch", version)));
     let arena = Arena {
         adapter: device.name.clone(),
-        python: torch.map(|_| arguments.python.clone()),
+        python: torch.map(|_| python),
         limit: Duration::from_secs(arguments.limit),
     };
     let clock = if device.software { Clock::Processor } else { Clock::Wall };
     let (mut timed, mut checked) = tasks();
     timed.retain(|task| arguments.wants(task));
     checked.retain(|task| arguments.wants(task));
+    if timed.is_empty() && checked.is_empty() {
+        return Err(
+            "nothing is measured at these --tokens: rotation has 1, 512 and 2048, the others 512, 1024 and 2048".into(),
+        );
+    }
     let (all, begun) = (timed.len() + checked.len(), Cell::new(0));
     let tell = |task| {
         begun.set(begun.get() + 1);
@@ -152,10 +158,10 @@ fn measure(arguments: &Arguments) -> Result<(), Failure> {
             .map(|task| compare(&arena, task, arguments.rounds, clock, &tell(task)))
             .collect(),
     };
+    print!("{}", told::all(&results));
     if let Some(file) = &arguments.json {
         std::fs::write(file, serde_json::to_string_pretty(&results)? + "\n")?;
     }
-    print!("{}", told::all(&results));
     Ok(())
 }
 
@@ -179,6 +185,12 @@ fn locked_version(package: &str) -> String {
     let entry = lock.split("[[package]]").find(|entry| entry.contains(&format!("name = \"{package}\"\n")));
     let version = entry.and_then(|entry| entry.split("version = \"").nth(1)?.split('"').next());
     version.unwrap_or("?").to_owned()
+}
+
+/// A program's path from anywhere: each process has a folder of its own. A bare name is looked for as shells do.
+fn absolute(program: &Path) -> Result<PathBuf, Failure> {
+    let is_name = program.components().count() == 1;
+    Ok(if is_name { program.to_owned() } else { std::path::absolute(program)? })
 }
 
 /// Of this interpreter's torch, or why PyTorch is left out.

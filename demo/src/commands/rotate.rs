@@ -34,7 +34,7 @@ pub struct Rotate {
     #[arg(value_name = "IN.safetensors")]
     input: PathBuf,
 
-    /// The file to write
+    /// The file to write; it may be the one that is read, which is then rotated in place
     #[arg(value_name = "OUT.safetensors")]
     output: PathBuf,
 
@@ -86,6 +86,7 @@ impl Rotate {
     pub fn run(&self, adapter: Option<&str>) -> Result<Outcome, Failure> {
         let named = self.rope.expect_named()?;
         let file = File::read(&self.input)?;
+        self.rope.expect_other(&self.output)?;
         let mut operands = vec![Operand::read(&file, "q", self.layout)?];
         operands.extend(Operand::read_if_any(&file, "k", self.layout)?);
         self.expect_alike(&file, &operands)?;

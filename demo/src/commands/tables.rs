@@ -88,6 +88,7 @@ impl Tables {
         let Some(path) = &self.into.output else {
             return Outcome::json(&described(&encoding, &frequencies, seq_len));
         };
+        self.rope.expect_other(path)?;
         if !encoding.rotates {
             return Err(Failure::new("this layer does not rotate (NoPE): it has no table")
                 .next("`phasor explain` tells which layers rotate; --layer takes one of them"));

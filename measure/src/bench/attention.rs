@@ -76,7 +76,7 @@ impl AttentionSizes {
         2 * u64::from(self.tokens) * u64::from(self.heads) * u64::from(self.head_dim) * u64::from(self.positions)
     }
 
-    fn check(&self, gpu: &Gpu) -> Result<()> {
+    pub(super) fn check(&self, gpu: &Gpu) -> Result<()> {
         let numbers = [
             ("tokens", self.tokens),
             ("keys", self.keys),

@@ -76,6 +76,18 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// Refuses sizes that cannot be, before anything is measured.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] and [`Error::Limit`], which name the size.
+    pub fn check(self, gpu: &Gpu) -> Result<()> {
+        match self {
+            Self::Rotation(sizes) => sizes.check(gpu),
+            Self::Attention(sizes) | Self::Variants(sizes) => sizes.check(gpu),
+            Self::Projection(sizes) => sizes.check(gpu),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Rotation(_) => "rotation",

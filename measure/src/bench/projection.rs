@@ -1,7 +1,7 @@
 //! Linear layers by each of their schedules; for few tokens beside a kernel that only reads the weights.
 
 use super::read::Read;
-use super::{Measurement, Operation, Subject, expect_buffers, expect_sizes, measure, noise};
+use super::{Measurement, Operation, Subject, expect_buffers, expect_sizes, measure, noise, setting};
 use crate::Progress;
 use phasor::attention::{Projection, ProjectionSchedule};
 use phasor::{ElementType, Error, Gpu, Prepared, Result, View};
@@ -45,11 +45,16 @@ impl ProjectionSizes {
         2 * u64::from(self.tokens) * u64::from(self.inputs) * u64::from(self.outputs)
     }
 
-    fn check(&self, gpu: &Gpu) -> Result<()> {
+    pub(super) fn check(&self, gpu: &Gpu) -> Result<()> {
+        /// As many as the kernel that reads the weights takes at once.
+        const LEAST: u32 = 4;
+        /// As many as all schedules are good for.
+        const MOST: u32 = 1 << 15;
+        if !(LEAST..=MOST).contains(&self.inputs) {
+            return setting("inputs", self.inputs, format!("{LEAST} to {MOST}"));
+        }
         let numbers = [("tokens", self.tokens), ("outputs", self.outputs), ("rounds", self.rounds)];
         expect_sizes(numbers, 1 << 20)?;
-        // As many as all schedules are good for.
-        expect_sizes([("inputs", self.inputs)], 1 << 15)?;
         let Self { tokens, inputs, outputs, .. } = *self;
         expect_buffers(gpu, [[1, tokens, inputs], [1, inputs, outputs], [1, tokens, outputs]])
     }

@@ -38,7 +38,7 @@ impl Sizes {
     }
 
     /// Refuses what no copy kernel could be shaped for, or the device does not hold in one binding.
-    fn check(&self, gpu: &Gpu) -> Result<()> {
+    pub(super) fn check(&self, gpu: &Gpu) -> Result<()> {
         let setting = |field: &str, was: u32, may_be: &str| {
             Err(Error::Setting { field: field.into(), was: was.to_string(), may_be: may_be.into() })
         };

@@ -1,6 +1,6 @@
 // The operations without a device.
 import { Frequencies } from "/pkg/phasor.js";
-import { referenceAttention, referenceGate, referencePositions, referenceRotate, referenceTable } from "/pkg/reference.js";
+import { referenceAttention, referenceContextualBias, referenceGate, referencePositions, referenceRotate, referenceTable } from "/pkg/reference.js";
 import { equal, failure, near } from "./common.mjs";
 
 export default {
@@ -38,7 +38,30 @@ export default {
     const two = { values: [1, 0, 1, 0], shape: [1, 2, 1, 2] };
     referenceRotate(frequencies, x, { pairing: "half-split", positions: last });
     equal((await failure(() => referenceRotate(frequencies, two, { pairing: "half-split", positions: last }), "Position")).argument, "options.positions");
+    for (const positions of [new Int32Array(0), new Int32Array(2)]) {
+      await failure(() => referenceRotate(frequencies, x, { pairing: "half-split", positions }), "Tensor");
+    }
+    // Without a prototype, an object is one.
+    referenceRotate(frequencies, x, Object.assign(Object.create(null), { pairing: "half-split" }));
     await failure(() => referenceAttention({ q: x, k: x }), "Tensor");
+  },
+
+  async "what no memory holds is refused"() {
+    const empty = (...shape) => ({ values: [], shape });
+    const long = empty(1, 1e9, 1, 0);
+    equal((await failure(() => referenceAttention({ q: empty(1, 1, 1, 0), k: long, v: long }), "Tensor")).argument, "shape");
+    const one = { values: [1, 2], shape: [1, 1, 1, 2] };
+    const wide = empty(1, 0, 1, 2 ** 32 - 1);
+    equal((await failure(() => referenceAttention({ q: one, k: empty(1, 0, 1, 2), v: wide }), "Tensor")).argument, "shape");
+    const many = { values: new Float32Array(20000), shape: [1, 20000, 1, 1] };
+    const channels = { values: new Float32Array(20000), shape: [1, 1, 1, 20000] };
+    const key = { values: [1], shape: [1, 1, 1, 1] };
+    equal((await failure(() => referenceAttention({ q: many, k: key, v: channels }), "Tensor")).argument, "q");
+    const logits = { values: [1, 2, 3], shape: [1, 1, 1, 3] };
+    await failure(() => referenceContextualBias(empty(1, 1, 1, 0), logits, wide), "Tensor");
+    const pairs = { inverse: new Float64Array(1e5) };
+    equal((await failure(() => referenceTable(pairs, new Int32Array(1e5)), "Tensor")).argument, "positions");
+    equal(referenceGate(0), 0.5, "the module works on");
     await failure(() => referenceAttention(), "Tensor");
   },
 };

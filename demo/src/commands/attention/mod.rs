@@ -99,6 +99,7 @@ impl Attention {
         self.expect_finite()?;
         let file = File::read(&self.input)?;
         file.expect_other(&self.output)?;
+        self.rope.expect_other(&self.output)?;
         if file.names()?.iter().any(|name| name == "inputs") {
             layer::run(self, &file, adapter)
         } else {

@@ -171,7 +171,9 @@ impl Bench {
             Subject::Projection(sizes) => block_on(bench::projection(&gpu, sizes, &mut |step| bar.step(step))),
             Subject::Variants(sizes) => block_on(bench::variants(&gpu, sizes, &mut |step| bar.step(step))),
         };
-        let measurements = self.subjects(&gpu).into_iter().map(measure).collect::<phasor::Result<_>>()?;
+        let subjects = self.subjects(&gpu);
+        subjects.iter().try_for_each(|subject| subject.check(&gpu))?;
+        let measurements = subjects.into_iter().map(measure).collect::<phasor::Result<_>>()?;
         let curves = match self.what {
             Some(What::Curve) => vec![block_on(bench::curves(&gpu, self.curve(), &mut |step| bar.step(step)))?],
             _ => Vec::new(),
@@ -216,6 +218,10 @@ impl Bench {
             ("--to", self.to.is_some(), &[Curve]),
             ("--budget", self.budget.is_some(), &[Curve]),
         ];
+        // A step over one key is a prompt of one token.
+        if let Some(keys) = self.keys.iter().find(|&&keys| keys < 2) {
+            return Err(Failure::new(format!("--keys: was {keys}, may be 2 or more: a cache, and the token itself")));
+        }
         let foreign =
             |(_, given, takers): &(&str, bool, &[What])| *given && !takers.iter().any(|&what| self.wants(what));
         let Some((option, _, takers)) = options.into_iter().find(foreign) else { return Ok(()) };
