@@ -26,6 +26,9 @@ use turn::Turn;
 /// encoding is added. With `bias`, [batch, heads, tokens, keys] with 1 for what is the same along the first three, that is
 /// added to the logits; at or below -1e30, and at minus infinity, it hides a key.
 ///
+/// A number that is none, or infinite, shows with --cpu and --unfused. Otherwise a key whose logit is no number is not seen,
+/// and such a channel of a value counts as 0: what a cache's padding holds does no harm.
+///
 /// Where the file has `inputs` [batch, tokens, width] and `weights.*` instead, a whole layer of self-attention is computed:
 /// `weights.query_proj.weight` [heads * channels, width], `key_proj`, `value_proj` and `output_proj` likewise, each with a
 /// `.bias` or without, and perhaps `weights.cope.position_embeddings`; --heads and --kv-heads say how many there are. Then
