@@ -169,7 +169,12 @@ fn impossible_settings_are_refused_by_name() {
         refuse(Yarn { original_max_position_embeddings: context, ..yarn() }, "original_max_position_embeddings");
     }
 
-    assert_refused(Frequencies::new(vec![1.0, f64::NAN], 1.0), "inv_freq[1]");
+    for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY, 1.1e30, -1.1e30] {
+        assert_refused(Frequencies::new(vec![1.0, bad], 1.0), "inv_freq[1]");
+    }
+    // As exact as f64 holds them, the largest still have a fraction of a turn that turns something.
+    let largest = Frequencies::new(vec![1e30, -1e30], 1.0).unwrap().turns();
+    assert!(largest.iter().all(|turn| turn.phase(1) != 0), "{largest:?}");
     for factor in [0.0, -1.0, 1e-19, 1e19, f64::INFINITY, f64::NAN] {
         assert_refused(Frequencies::new(vec![1.0], factor), "attention_factor");
     }

@@ -53,21 +53,28 @@ pub struct Frequencies {
     attention_factor: f64,
 }
 
+/// Beyond about 1e31 a frequency, as exact as f64 holds it, has no fraction of a turn that [`Turn`] could see.
+const MOST_RADIANS: f64 = 1e30;
+
 /// Attention factors that f32 can multiply by, divide by, and divide by twice. Real ones are near 1.
 const ATTENTION_FACTORS: std::ops::RangeInclusive<f64> = 1e-18..=1e18;
 
 impl Frequencies {
-    /// A caller's own frequencies, in radians per token: any finite numbers, zero for a pair that does not turn.
+    /// A caller's own frequencies, in radians per token, from -1e30 to 1e30; zero for a pair that does not turn.
     ///
     /// # Errors
-    /// [`Error::Setting`] if there is no frequency, or one is not finite, or the attention factor is not within 1e-18 to 1e18,
-    /// beyond which f32 could not undo it.
+    /// [`Error::Setting`] if there is no frequency, or one is beyond that or no number, or the attention factor is not within
+    /// 1e-18 to 1e18, beyond which f32 could not undo it.
     pub fn new(inv_freq: Vec<f64>, attention_factor: f64) -> Result<Self> {
         if inv_freq.is_empty() {
             return Err(Error::setting("inv_freq", "empty", "one number or more: a rotation of nothing is none"));
         }
-        if let Some((i, w)) = inv_freq.iter().enumerate().find(|(_, w)| !w.is_finite()) {
-            return Err(Error::setting(format!("inv_freq[{i}]"), w, "a finite number of radians per token"));
+        if let Some((i, w)) = inv_freq.iter().enumerate().find(|(_, w)| !(w.abs() <= MOST_RADIANS)) {
+            return Err(Error::setting(
+                format!("inv_freq[{i}]"),
+                w,
+                "a number of radians per token from -1e30 to 1e30",
+            ));
         }
         if !ATTENTION_FACTORS.contains(&attention_factor) {
             let may_be = format!(
