@@ -2,6 +2,7 @@
 
 mod curves;
 mod markdown;
+mod numbers;
 mod picture;
 mod ratios;
 mod results;

@@ -1,9 +1,13 @@
 //! What result files hold, by device.
 
+use super::numbers;
 use crate::failure::Failure;
 use phasor_measure::{AttentionSizes, Device, ProjectionSizes, Sizes, Subject};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::fmt::Display;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 /// A device in one file, and what was measured on it.
@@ -44,9 +48,12 @@ pub struct Measurement {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Operation {
     pub name: String,
-    pub gigabytes_per_second: f64,
+    #[serde(deserialize_with = "numbers::amount")]
+    pub gigabytes_per_second: Option<f64>,
+    #[serde(default, deserialize_with = "numbers::amount")]
     pub gigaflops: Option<f64>,
-    pub over_baseline: f64,
+    #[serde(deserialize_with = "numbers::amount")]
+    pub over_baseline: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,14 +74,16 @@ pub struct Curve {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Point {
-    pub tokens: u32,
-    pub seconds: f64,
-    pub memory: f64,
+    pub tokens: NonZeroU32,
+    #[serde(deserialize_with = "numbers::amount")]
+    pub seconds: Option<f64>,
+    pub memory: u64,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Exponent {
-    pub value: f64,
+    #[serde(deserialize_with = "numbers::power")]
+    pub value: Option<f64>,
     pub from: u32,
     pub to: u32,
 }
@@ -90,33 +99,35 @@ pub struct FirstResult {
     device: Device,
     pub work: String,
     pub shader_cache: String,
-    pub seconds: f64,
-    pub parts: Vec<(String, f64)>,
+    #[serde(deserialize_with = "numbers::amount")]
+    pub seconds: Option<f64>,
+    pub parts: Vec<Part>,
 }
+
+/// A part's name and how long it took, in seconds.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Part(pub String, #[serde(deserialize_with = "numbers::amount")] pub Option<f64>);
 
 impl Measurement {
     /// What was measured; how often does not matter.
     pub fn subject(&self) -> Option<Subject> {
-        let sizes = self.sizes.clone();
+        self.known().ok()
+    }
+
+    /// What was measured, or what is wrong with it.
+    fn known(&self) -> Result<Subject, String> {
+        let attention = |sizes| AttentionSizes { rounds: 0, unfused: false, ..sizes };
         match self.subject.as_str() {
-            "rotation" => {
-                let sizes: Sizes = serde_json::from_value(sizes).ok()?;
-                Some(Subject::Rotation(Sizes { rounds: 0, ..sizes }))
-            }
-            "attention" | "decode" => {
-                let sizes: AttentionSizes = serde_json::from_value(sizes).ok()?;
-                Some(Subject::Attention(AttentionSizes { rounds: 0, unfused: false, ..sizes }))
-            }
-            "variants" => {
-                let sizes: AttentionSizes = serde_json::from_value(sizes).ok()?;
-                Some(Subject::Variants(AttentionSizes { rounds: 0, unfused: false, ..sizes }))
-            }
-            "projection" => {
-                let sizes: ProjectionSizes = serde_json::from_value(sizes).ok()?;
-                Some(Subject::Projection(ProjectionSizes { rounds: 0, ..sizes }))
-            }
-            _ => None,
+            "rotation" => self.sizes().map(|sizes| Subject::Rotation(Sizes { rounds: 0, ..sizes })),
+            "attention" | "decode" => self.sizes().map(|sizes| Subject::Attention(attention(sizes))),
+            "variants" => self.sizes().map(|sizes| Subject::Variants(attention(sizes))),
+            "projection" => self.sizes().map(|sizes| Subject::Projection(ProjectionSizes { rounds: 0, ..sizes })),
+            strange => Err(format!("a measurement of {strange:?}, which this version does not know")),
         }
+    }
+
+    fn sizes<T: DeserializeOwned>(&self) -> Result<T, String> {
+        serde_path_to_error::deserialize(&self.sizes).map_err(|e| format!("sizes: {e}"))
     }
 
     pub fn operation(&self, name: &str) -> Option<&Operation> {
@@ -184,14 +195,18 @@ fn parsed(path: &Path) -> Result<File, String> {
     if text.trim().is_empty() {
         return Err("was empty, may be what `phasor bench --json` prints".into());
     }
-    let file: File = serde_json::from_str(&text).map_err(|e| format!("{e}: not what `phasor bench --json` prints"))?;
+    // Errors name the field.
+    let foreign = |problem: &dyn Display| format!("{problem}: not what `phasor bench --json` prints");
+    let mut json = serde_json::Deserializer::from_str(&text);
+    let file: File = serde_path_to_error::deserialize(&mut json).map_err(|e| foreign(&e))?;
+    json.end().map_err(|e| foreign(&e))?;
     if file.measurements.is_empty() && file.curves.is_empty() && file.first_results.is_empty() {
         return Err("holds no measurement, may be what `phasor bench --json` prints".into());
     }
-    match file.measurements.iter().find(|measured| measured.subject().is_none()) {
-        None => Ok(file),
-        Some(strange) => Err(format!("a measurement of {:?}, which this version does not know", strange.subject)),
+    for (i, measured) in file.measurements.iter().enumerate() {
+        measured.known().map_err(|problem| format!("measurements[{i}]: {problem}"))?;
     }
+    Ok(file)
 }
 
 impl File {
