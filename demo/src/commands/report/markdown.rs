@@ -42,9 +42,26 @@ pub fn operations(columns: &[Column], subject: &Subject) -> (Vec<String>, String
     (names, baseline)
 }
 
+/// Text of a file, which may hold anything, on one line: neither the end of a cell nor HTML.
+fn inline(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '|' => safe.extend(['\\', c]),
+            '<' => safe.push_str("&lt;"),
+            c if c.is_control() => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
 /// Rows of cells as a table whose first column is text.
 fn table(header: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let line = |cells: &[String]| {
+        let cells: Vec<_> = cells.iter().map(|cell| inline(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
     let rule = format!("|---|{}\n", "---:|".repeat(header.len().saturating_sub(1)));
     line(header) + &rule + &rows.into_iter().map(|row| line(&row)).collect::<String>()
 }
@@ -78,6 +95,7 @@ fn ratios(columns: &[Column], of: &Subject) -> String {
             rows.push(row(&format!("rate of *{name}* ÷ matrix product"), columns, cell));
         }
     }
+    let baseline = inline(&baseline);
     format!("### {}\n\nTime ÷ {baseline}, and rate.\n\n", subject(of)) + &table(&header("operation", columns), rows)
 }
 
@@ -127,6 +145,7 @@ fn first_results(columns: &[Column]) -> Vec<String> {
         };
         let mut rows: Vec<_> = names.iter().map(|name| row(name, columns, |column| part(column, name))).collect();
         rows.push(row("all", columns, |column| Some(number(find(column)?.seconds, seconds))));
+        let (work, cache) = (inline(work), inline(cache));
         format!("### First result: {work}, {cache} shader cache\n\n") + &table(&header("part", columns), rows)
     };
     kinds.into_iter().map(of).collect()
@@ -154,5 +173,5 @@ fn curves(column: &Column) -> String {
             stopped.map_or(String::new(), |stop| format!("before {}: {}", stop.tokens, stop.reason)),
         ]
     });
-    format!("### Curves: {}\n\n", column.name) + &table(&header, rows)
+    format!("### Curves: {}\n\n", inline(&column.name)) + &table(&header, rows)
 }

@@ -19,7 +19,7 @@ pub fn amount<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Erro
         Some(x) if PLAUSIBLE.contains(&x) => Ok(Some(x)),
         Some(x) => {
             let (least, most) = (PLAUSIBLE.start(), PLAUSIBLE.end());
-            Err(D::Error::custom(format!("was {x:?}, may be from {least:?} to {most:?}, 0 or null")))
+            Err(D::Error::custom(format!("was {x:?}, may be from {least:e} to {most:e}, 0 or null")))
         }
     }
 }
