@@ -3,7 +3,7 @@
 use phasor::Error;
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Says something beside the result. Where standard error is closed nobody wants to know, which is no failure.
 pub fn say(text: &str) {
@@ -32,10 +32,16 @@ impl Failure {
 
     /// Refuses an output on top of an input.
     pub fn if_same(output: &Path, input: &Path) -> Result<(), Self> {
-        let same =
-            std::fs::canonicalize(output).is_ok_and(|to| std::fs::canonicalize(input).is_ok_and(|from| from == to));
-        match same {
+        match place(output).is_some_and(|to| place(input) == Some(to)) {
             true => Err(Self::file(output, "was the input, which would be lost; may be another file")),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses two outputs in one file.
+    pub fn if_one(first: &Path, second: &Path) -> Result<(), Self> {
+        match place(first).is_some_and(|to| place(second) == Some(to)) {
+            true => Err(Self::file(second, "was named for two outputs; may be another file for each")),
             false => Ok(()),
         }
     }
@@ -44,6 +50,13 @@ impl Failure {
     pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
         Self::new(format!("{}: {problem}", path.display()))
     }
+}
+
+/// Where a file is or would be, by whichever path it is named.
+fn place(path: &Path) -> Option<PathBuf> {
+    let there = std::fs::canonicalize(path);
+    let new = || Some(std::fs::canonicalize(std::path::absolute(path).ok()?.parent()?).ok()?.join(path.file_name()?));
+    there.ok().or_else(new)
 }
 
 impl From<Error> for Failure {

@@ -265,6 +265,98 @@ fn scales_hold_the_least_and_the_largest_number() {
     }
 }
 
+/// Whatever a driver or a system calls things: a table keeps its cells, a page its elements, a picture its XML.
+#[test]
+fn names_are_text_and_neither_cells_nor_elements() {
+    let scratch = Scratch::new();
+    let odd = "a|b\\|c\r\n<i>\u{0}\u{1b}";
+    let mut all = results(odd, "abc123", 1.0);
+    for pointer in [
+        "/commit",
+        "/date",
+        "/measurements/0/baseline",
+        "/measurements/0/operations/1/name",
+        "/first_results/0/work",
+        "/first_results/0/shader_cache",
+        "/first_results/0/parts/0/0",
+        "/curves/0/curves/0/name",
+        "/curves/0/curves/1/subject",
+        "/curves/0/curves/1/stopped/reason",
+    ] {
+        *all.pointer_mut(pointer).expect(pointer) = odd.into();
+    }
+    for part in ["first_results", "measurements", "curves"] {
+        for measured in all[part].as_array_mut().unwrap() {
+            measured["device"]["driver"] = odd.into();
+            measured["device"]["kind"] = odd.into();
+        }
+    }
+    write(&scratch, "a.json", &all);
+    let text = well(scratch.path(), &["report", "a.json", "--ratios", "r.svg", "--curves", "c.svg"]);
+    assert!(text.contains(r"| a\|b\\\|c  &lt;i>"), "{text}");
+    assert!(!text.contains('<') && !text.contains(|c: char| c != '\n' && c.is_control()), "{text}");
+    let cells = |line: &str| line.replace(r"\\", "").replace(r"\|", "").matches('|').count();
+    for table in text.split("\n\n").filter(|part| part.starts_with('|')) {
+        let counts: Vec<_> = table.lines().filter(|line| !line.starts_with('#')).map(cells).collect();
+        assert!(counts.iter().all(|&count| count == counts[0]), "{counts:?} in {table}");
+    }
+    for file in ["r.svg", "c.svg"] {
+        let svg = std::fs::read_to_string(scratch.at(file)).unwrap();
+        assert!(svg.contains("&lt;i&gt;") && !svg.contains("<i>"), "{svg}");
+        assert!(!svg.contains(|c: char| c != '\n' && c.is_control()), "{svg}");
+    }
+}
+
+#[test]
+fn a_device_without_a_name_has_a_column_all_the_same() {
+    let scratch = Scratch::new();
+    for name in ["", " (rev 3)", " \n", "\u{0}"] {
+        write(&scratch, "a.json", &results(name, "abc123", 1.0));
+        let text = well(scratch.path(), &["report", "a.json"]);
+        assert!(text.contains("| operation | (unnamed) |"), "{name:?}: {text}");
+    }
+}
+
+/// What shells of Windows make of `>`.
+#[test]
+fn a_byte_order_mark_is_passed_over_and_utf_16_refused() {
+    let scratch = Scratch::new();
+    let text = results("Alpha", "abc123", 1.0).to_string();
+    std::fs::write(scratch.at("plain.json"), &text).unwrap();
+    std::fs::write(scratch.at("marked.json"), format!("\u{feff}{text}")).unwrap();
+    let [plain, marked] = ["plain.json", "marked.json"].map(|file| well(scratch.path(), &["report", file]));
+    assert_eq!(plain, marked);
+    let units = || format!("\u{feff}{text}").encode_utf16().collect::<Vec<_>>();
+    let little: Vec<u8> = units().iter().flat_map(|unit| unit.to_le_bytes()).collect();
+    let big: Vec<u8> = units().iter().flat_map(|unit| unit.to_be_bytes()).collect();
+    for bytes in [little, big] {
+        std::fs::write(scratch.at("wide.json"), bytes).unwrap();
+        refused(scratch.path(), &["report", "wide.json"], 1, &["wide.json", "UTF-16", "-Encoding utf8"]);
+    }
+    std::fs::write(scratch.at("latin.json"), b"{\"date\": \"\xe9\"}").unwrap();
+    refused(scratch.path(), &["report", "latin.json"], 1, &["latin.json", "not UTF-8"]);
+}
+
+/// The second picture would take the first one's place.
+#[test]
+fn two_pictures_are_two_files() {
+    let scratch = Scratch::new();
+    write(&scratch, "a.json", &results("Alpha", "abc123", 1.0));
+    std::fs::create_dir(scratch.at("sub")).unwrap();
+    for same in ["x.svg", "./x.svg", "sub/../x.svg", scratch.at("x.svg").to_str().unwrap()] {
+        let args = ["report", "a.json", "--ratios", "x.svg", "--curves", same];
+        refused(scratch.path(), &args, 1, &[same, "two outputs"]);
+        assert!(!scratch.at("x.svg").exists());
+    }
+    well(scratch.path(), &["report", "a.json", "--ratios", "x.svg", "--curves", "sub/x.svg"]);
+    refused(
+        scratch.path(),
+        &["report", "a.json", "--ratios", "x.svg", "--curves", "sub/../x.svg"],
+        1,
+        &["two outputs"],
+    );
+}
+
 /// What is kept in the repository can be read.
 #[test]
 fn results_in_the_repository_are_read() {

@@ -173,11 +173,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Column>, Failure> {
 }
 
 fn of_file(path: &Path) -> Result<Vec<Column>, Failure> {
-    let file = parsed(path).map_err(|problem| {
-        Failure::file(path, problem).next(
-            "`phasor bench --json > results.json` makes a file for this; name each one, as in `phasor report *.json`",
-        )
-    })?;
+    let file = opened(path)?;
     let devices = file.first_results.iter().map(|first| &first.device);
     let devices = devices.chain(file.measurements.iter().map(|measured| &measured.device));
     let mut unique: Vec<&Device> = Vec::new();
@@ -189,15 +185,32 @@ fn of_file(path: &Path) -> Result<Vec<Column>, Failure> {
     Ok(unique.into_iter().map(|device| file.column(device)).collect())
 }
 
-/// The file, or what is wrong with it.
-fn parsed(path: &Path) -> Result<File, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+/// A file, or what is wrong with it and what to do.
+fn opened(path: &Path) -> Result<File, Failure> {
+    let foreign = |problem: String| {
+        Failure::file(path, problem).next(
+            "`phasor bench --json > results.json` makes a file for this; name each one, as in `phasor report *.json`",
+        )
+    };
+    let bytes = std::fs::read(path).map_err(|e| foreign(e.to_string()))?;
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(Failure::file(path, "was UTF-16, as older versions of PowerShell write with `>`; may be UTF-8")
+            .next("`phasor bench --json | Out-File -Encoding utf8 results.json` writes that")
+            .next("`Get-Content old.json | Set-Content -Encoding utf8 new.json` makes it of a file that is there"));
+    }
+    parsed(&bytes).map_err(foreign)
+}
+
+/// What a file holds, with a byte order mark or without, or what is wrong with it.
+fn parsed(bytes: &[u8]) -> Result<File, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "was not UTF-8, may be what `phasor bench --json` prints")?;
+    let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Err("was empty, may be what `phasor bench --json` prints".into());
     }
     // Errors name the field.
     let foreign = |problem: &dyn Display| format!("{problem}: not what `phasor bench --json` prints");
-    let mut json = serde_json::Deserializer::from_str(&text);
+    let mut json = serde_json::Deserializer::from_str(text);
     let file: File = serde_path_to_error::deserialize(&mut json).map_err(|e| foreign(&e))?;
     json.end().map_err(|e| foreign(&e))?;
     if file.measurements.is_empty() && file.curves.is_empty() && file.first_results.is_empty() {
@@ -211,10 +224,8 @@ fn parsed(path: &Path) -> Result<File, String> {
 
 impl File {
     fn column(&self, device: &Device) -> Column {
-        // What drivers add in brackets is in the list of devices.
-        let name = device.name.split(" (").next().unwrap_or_default();
         Column {
-            name: name.to_owned(),
+            name: short(&device.name),
             device: device.clone(),
             commit: self.commit.clone(),
             date: self.date.clone(),
@@ -223,6 +234,12 @@ impl File {
             first_results: self.first_results.iter().filter(|first| first.device == *device).cloned().collect(),
         }
     }
+}
+
+/// A device's name without what drivers add in brackets, which is in the list of devices.
+fn short(name: &str) -> String {
+    let short = name.split(" (").next().unwrap_or_default().trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    if short.is_empty() { "(unnamed)".to_owned() } else { short.to_owned() }
 }
 
 /// Adds the commit to names that are there more than once, and the date where that does not help.
