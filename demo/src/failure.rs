@@ -32,7 +32,9 @@ impl Failure {
 
     /// Refuses an output on top of an input.
     pub fn if_same(output: &Path, input: &Path) -> Result<(), Self> {
-        match place(output).is_some_and(|to| place(input) == Some(to)) {
+        let same =
+            std::fs::canonicalize(output).is_ok_and(|to| std::fs::canonicalize(input).is_ok_and(|from| from == to));
+        match same {
             true => Err(Self::file(output, "was the input, which would be lost; may be another file")),
             false => Ok(()),
         }
