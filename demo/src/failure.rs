@@ -3,7 +3,7 @@
 use phasor::Error;
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Says something beside the result. Where standard error is closed nobody wants to know, which is no failure.
 pub fn say(text: &str) {
@@ -38,10 +38,25 @@ impl Failure {
         }
     }
 
+    /// Refuses two outputs in one file.
+    pub fn if_one(first: &Path, second: &Path) -> Result<(), Self> {
+        match place(first).is_some_and(|to| place(second) == Some(to)) {
+            true => Err(Self::file(second, "was named for two outputs; may be another file for each")),
+            false => Ok(()),
+        }
+    }
+
     /// A file that could not be read or written.
     pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
         Self::new(format!("{}: {problem}", path.display()))
     }
+}
+
+/// Where a file is or would be, by whichever path it is named.
+fn place(path: &Path) -> Option<PathBuf> {
+    let there = std::fs::canonicalize(path);
+    let new = || Some(std::fs::canonicalize(std::path::absolute(path).ok()?.parent()?).ok()?.join(path.file_name()?));
+    there.ok().or_else(new)
 }
 
 impl From<Error> for Failure {

@@ -168,6 +168,195 @@ fn what_is_no_result_is_refused_by_name() {
     refused(scratch.path(), &["report"], 2, &["FILE"]);
 }
 
+/// A field of a file, by its JSON pointer, that is something else.
+fn with(pointer: &str, value: Value) -> Value {
+    let mut results = results("Alpha", "abc123", 1.5);
+    *results.pointer_mut(pointer).expect(pointer) = value;
+    results
+}
+
+/// Every kind of number: pictures need not end for impossible ones, and tables would tell nonsense.
+#[test]
+fn numbers_that_nothing_can_have_are_refused_by_their_field() {
+    let scratch = Scratch::new();
+    let amounts = [
+        ("measurements[0].operations[1].over_baseline", "/measurements/0/operations/1/over_baseline"),
+        ("measurements[0].operations[1].gigabytes_per_second", "/measurements/0/operations/1/gigabytes_per_second"),
+        ("measurements[1].operations[0].gigaflops", "/measurements/1/operations/0/gigaflops"),
+        ("first_results[0].seconds", "/first_results/0/seconds"),
+        ("first_results[0].parts[1][1]", "/first_results/0/parts/1/1"),
+        ("curves[0].curves[0].points[0].seconds", "/curves/0/curves/0/points/0/seconds"),
+    ];
+    let impossible = [("-1.0", -1.0), ("1e308", 1e308), ("1e-300", 1e-300), ("1e-320", 1e-320)];
+    let impossible_amounts = amounts.iter().flat_map(|&field| impossible.map(|(told, x)| (field, told, json!(x))));
+    let others = [
+        (("points[0].tokens", "/curves/0/curves/0/points/0/tokens"), "`0`", json!(0)),
+        (("points[0].memory", "/curves/0/curves/0/points/0/memory"), "`1e-300`", json!(1e-300)),
+        (("time_exponent.value", "/curves/0/curves/0/time_exponent/value"), "1e300", json!(1e300)),
+        (("measurements[0]: sizes: tokens", "/measurements/0/sizes/tokens"), "`-1`", json!(-1)),
+        (("measurements[1]: sizes: keys", "/measurements/1/sizes/keys"), "\"x\"", json!("x")),
+        (("measurements[2]: sizes: outputs", "/measurements/2/sizes/outputs"), "null", Value::Null),
+    ];
+    for ((field, pointer), told, value) in impossible_amounts.chain(others) {
+        write(&scratch, "a.json", &with(pointer, value));
+        let args = ["report", "a.json", "--ratios", "r.svg", "--curves", "c.svg"];
+        refused(scratch.path(), &args, 1, &["a.json", field, told]);
+    }
+    // One file after the other in one.
+    std::fs::write(scratch.at("two.json"), results("Alpha", "abc123", 1.0).to_string().repeat(2)).unwrap();
+    refused(scratch.path(), &["report", "two.json"], 1, &["two.json", "trailing"]);
+}
+
+/// A clock that is coarser than an operation gives 0 seconds, a rate without end, and a ratio of either.
+#[test]
+fn what_a_coarse_clock_could_not_tell_is_a_dash_and_no_dot() {
+    let scratch = Scratch::new();
+    let args = ["report", "a.json", "--ratios", "r.svg", "--curves", "c.svg"];
+    let dots = |file: &str| std::fs::read_to_string(scratch.at(file)).unwrap().matches("<circle").count();
+    for nothing in [json!(0), json!(0.0), Value::Null] {
+        write(&scratch, "a.json", &with("/measurements/0/operations/1/over_baseline", nothing.clone()));
+        let text = well(scratch.path(), &args);
+        assert!(text.contains("| rotation, half-split, table | – (123.5 GB/s) |\n"), "{text}");
+        // Four of five operations, and the legend.
+        assert_eq!(dots("r.svg"), 4 + 1, "{nothing}");
+        write(&scratch, "a.json", &with("/measurements/0/operations/1/gigabytes_per_second", nothing.clone()));
+        assert!(well(scratch.path(), &args).contains("| rotation, half-split, table | 1.50 |\n"));
+        write(&scratch, "a.json", &with("/curves/0/curves/0/points/3/seconds", nothing.clone()));
+        assert!(well(scratch.path(), &args).contains("| 128 to 1024 | 1024 | – | 1000.0 KiB |"));
+        assert_eq!(dots("c.svg"), 2 * 2 * 4 + 2 - 1, "{nothing}");
+        write(&scratch, "a.json", &with("/first_results/0/parts/0/1", nothing));
+        assert!(well(scratch.path(), &args).contains("| process | – |\n"));
+    }
+    // What has no ratio at all is no picture.
+    let mut none = with("/curves/0/curves", json!([]));
+    for measured in none["measurements"].as_array_mut().unwrap() {
+        for operation in measured["operations"].as_array_mut().unwrap() {
+            operation["over_baseline"] = Value::Null;
+        }
+    }
+    write(&scratch, "a.json", &none);
+    refused(scratch.path(), &["report", "a.json", "--ratios", "none.svg"], 1, &["none.svg", "nothing to draw"]);
+    // A panel without a place says so.
+    let mut none = results("Alpha", "abc123", 1.0);
+    for curve in none["curves"][0]["curves"].as_array_mut().unwrap() {
+        for point in curve["points"].as_array_mut().unwrap() {
+            point["memory"] = 0.into();
+        }
+    }
+    write(&scratch, "a.json", &none);
+    well(scratch.path(), &args);
+    assert!(std::fs::read_to_string(scratch.at("c.svg")).unwrap().contains("Alpha: memory: no number above 0"));
+}
+
+/// All that may be read can be drawn, in as many marks as there is room for.
+#[test]
+fn scales_hold_the_least_and_the_largest_number() {
+    let scratch = Scratch::new();
+    let mut all = with("/measurements/0/operations/1/over_baseline", json!(1e15));
+    all["measurements"][0]["operations"][0]["over_baseline"] = json!(1e-12);
+    let points = &mut all["curves"][0]["curves"][0]["points"];
+    points[0] = json!({ "tokens": 1, "seconds": 1e-12, "memory": 1 });
+    points[1] = json!({ "tokens": u32::MAX, "seconds": 1e15, "memory": u64::MAX });
+    write(&scratch, "a.json", &all);
+    well(scratch.path(), &["report", "a.json", "--ratios", "r.svg", "--curves", "c.svg"]);
+    for file in ["r.svg", "c.svg"] {
+        let svg = std::fs::read_to_string(scratch.at(file)).unwrap();
+        assert!(svg.len() < 100_000, "{file}: {} bytes", svg.len());
+    }
+}
+
+/// Whatever a driver or a system calls things: a table keeps its cells, a page its elements, a picture its XML.
+#[test]
+fn names_are_text_and_neither_cells_nor_elements() {
+    let scratch = Scratch::new();
+    let odd = "a|b\\|c\r\n<i>\u{0}\u{1b}";
+    let mut all = results(odd, "abc123", 1.0);
+    for pointer in [
+        "/commit",
+        "/date",
+        "/measurements/0/baseline",
+        "/measurements/0/operations/1/name",
+        "/first_results/0/work",
+        "/first_results/0/shader_cache",
+        "/first_results/0/parts/0/0",
+        "/curves/0/curves/0/name",
+        "/curves/0/curves/1/subject",
+        "/curves/0/curves/1/stopped/reason",
+    ] {
+        *all.pointer_mut(pointer).expect(pointer) = odd.into();
+    }
+    for part in ["first_results", "measurements", "curves"] {
+        for measured in all[part].as_array_mut().unwrap() {
+            measured["device"]["driver"] = odd.into();
+            measured["device"]["kind"] = odd.into();
+        }
+    }
+    write(&scratch, "a.json", &all);
+    let text = well(scratch.path(), &["report", "a.json", "--ratios", "r.svg", "--curves", "c.svg"]);
+    assert!(text.contains(r"| a\|b\\\|c  &lt;i>"), "{text}");
+    assert!(!text.contains('<') && !text.contains(|c: char| c != '\n' && c.is_control()), "{text}");
+    let cells = |line: &str| line.replace(r"\\", "").replace(r"\|", "").matches('|').count();
+    for table in text.split("\n\n").filter(|part| part.starts_with('|')) {
+        let counts: Vec<_> = table.lines().filter(|line| !line.starts_with('#')).map(cells).collect();
+        assert!(counts.iter().all(|&count| count == counts[0]), "{counts:?} in {table}");
+    }
+    for file in ["r.svg", "c.svg"] {
+        let svg = std::fs::read_to_string(scratch.at(file)).unwrap();
+        assert!(svg.contains("&lt;i&gt;") && !svg.contains("<i>"), "{svg}");
+        assert!(!svg.contains(|c: char| c != '\n' && c.is_control()), "{svg}");
+    }
+}
+
+#[test]
+fn a_device_without_a_name_has_a_column_all_the_same() {
+    let scratch = Scratch::new();
+    for name in ["", " (rev 3)", " \n", "\u{0}"] {
+        write(&scratch, "a.json", &results(name, "abc123", 1.0));
+        let text = well(scratch.path(), &["report", "a.json"]);
+        assert!(text.contains("| operation | (unnamed) |"), "{name:?}: {text}");
+    }
+}
+
+/// What shells of Windows make of `>`.
+#[test]
+fn a_byte_order_mark_is_passed_over_and_utf_16_refused() {
+    let scratch = Scratch::new();
+    let text = results("Alpha", "abc123", 1.0).to_string();
+    std::fs::write(scratch.at("plain.json"), &text).unwrap();
+    std::fs::write(scratch.at("marked.json"), format!("\u{feff}{text}")).unwrap();
+    let [plain, marked] = ["plain.json", "marked.json"].map(|file| well(scratch.path(), &["report", file]));
+    assert_eq!(plain, marked);
+    let units = || format!("\u{feff}{text}").encode_utf16().collect::<Vec<_>>();
+    let little: Vec<u8> = units().iter().flat_map(|unit| unit.to_le_bytes()).collect();
+    let big: Vec<u8> = units().iter().flat_map(|unit| unit.to_be_bytes()).collect();
+    for bytes in [little, big] {
+        std::fs::write(scratch.at("wide.json"), bytes).unwrap();
+        refused(scratch.path(), &["report", "wide.json"], 1, &["wide.json", "UTF-16", "-Encoding utf8"]);
+    }
+    std::fs::write(scratch.at("latin.json"), b"{\"date\": \"\xe9\"}").unwrap();
+    refused(scratch.path(), &["report", "latin.json"], 1, &["latin.json", "not UTF-8"]);
+}
+
+/// The second picture would take the first one's place.
+#[test]
+fn two_pictures_are_two_files() {
+    let scratch = Scratch::new();
+    write(&scratch, "a.json", &results("Alpha", "abc123", 1.0));
+    std::fs::create_dir(scratch.at("sub")).unwrap();
+    for same in ["x.svg", "./x.svg", "sub/../x.svg", scratch.at("x.svg").to_str().unwrap()] {
+        let args = ["report", "a.json", "--ratios", "x.svg", "--curves", same];
+        refused(scratch.path(), &args, 1, &[same, "two outputs"]);
+        assert!(!scratch.at("x.svg").exists());
+    }
+    well(scratch.path(), &["report", "a.json", "--ratios", "x.svg", "--curves", "sub/x.svg"]);
+    refused(
+        scratch.path(),
+        &["report", "a.json", "--ratios", "x.svg", "--curves", "sub/../x.svg"],
+        1,
+        &["two outputs"],
+    );
+}
+
 /// What is kept in the repository can be read.
 #[test]
 fn results_in_the_repository_are_read() {

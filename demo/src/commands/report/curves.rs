@@ -1,7 +1,7 @@
 //! A picture of curves: time and memory over the length of a sequence, both scales logarithmic, a row for each device.
 
 use super::picture::{Area, FAINT, INK, LEGEND_LINE, colour, failed, legend, svg, text};
-use super::results::{Column, Curve, Exponent, Point};
+use super::results::{Column, Curve, Point};
 use crate::failure::Failure;
 use crate::report::{bytes, curve_label, power, seconds};
 use plotters::prelude::*;
@@ -10,12 +10,21 @@ use std::ops::Range;
 const WIDTH: u32 = 1100;
 const PANEL: u32 = 420;
 
-/// What a panel shows of a point.
-type Cost = fn(&Point) -> f64;
+/// What a panel shows of a point, if that is above 0, as it is on a logarithmic scale.
+type Cost = fn(&Point) -> Option<f64>;
 
-/// Two panels for each device, and a legend with the powers beneath; `None` if no curve has two points.
+fn time(point: &Point) -> Option<f64> {
+    point.seconds
+}
+
+fn memory(point: &Point) -> Option<f64> {
+    (point.memory > 0).then_some(point.memory as f64)
+}
+
+/// Two panels for each device, and a legend with the powers beneath; `None` if no curve has two times.
 pub fn picture(columns: &[Column]) -> Result<Option<String>, Failure> {
-    let drawn: Vec<_> = columns.iter().filter(|column| column.curves.iter().any(|c| c.points.len() > 1)).collect();
+    let line = |curve: &Curve| places(curve, time).count() > 1;
+    let drawn: Vec<_> = columns.iter().filter(|column| column.curves.iter().any(line)).collect();
     if drawn.is_empty() {
         return Ok(None);
     }
@@ -40,8 +49,8 @@ fn device(area: &Area<'_>, column: &Column) -> Result<(), Failure> {
     let (panels, beneath) = area.split_vertically(PANEL);
     let (left, right) = panels.split_horizontally(WIDTH / 2);
     let title = |what: &str| format!("{}: {what}", column.name);
-    panel(&left, &title("time"), &column.curves, (|point| point.seconds, 10.0), &|s| seconds(*s))?;
-    panel(&right, &title("memory"), &column.curves, (|point| point.memory, 2.0), &|n| bytes(*n as u64))?;
+    panel(&left, &title("time"), &column.curves, (time, 10.0), &|s| seconds(*s))?;
+    panel(&right, &title("memory"), &column.curves, (memory, 2.0), &|n| bytes(*n as u64))?;
     let names: Vec<_> = column.curves.iter().map(name).collect();
     legend(&beneath, (40, 10), names.iter().map(String::as_str))
 }
@@ -49,12 +58,17 @@ fn device(area: &Area<'_>, column: &Column) -> Result<(), Failure> {
 /// `attention, fused, CoPE: time n^1.98, memory n^1.00, from 2048 tokens on`.
 fn name(curve: &Curve) -> String {
     let name = curve_label(&curve.subject, &curve.name);
-    match (curve.time_exponent, curve.memory_exponent) {
-        (Some(Exponent { value: time, from, .. }), Some(Exponent { value: memory, .. })) => {
-            format!("{name}: time {}, memory {}, from {from} tokens on", power(time), power(memory))
-        }
-        _ => name,
-    }
+    let powers = || {
+        let (time, memory) = (curve.time_exponent?, curve.memory_exponent?);
+        let (of_time, of_memory) = (power(time.value?), power(memory.value?));
+        Some(format!("{name}: time {of_time}, memory {of_memory}, from {} tokens on", time.from))
+    };
+    powers().unwrap_or(name.clone())
+}
+
+/// Where a curve's points are, of those that have a place.
+fn places(curve: &Curve, cost: Cost) -> impl Iterator<Item = (f64, f64)> {
+    curve.points.iter().filter_map(move |point| Some((f64::from(point.tokens.get()), cost(point)?)))
 }
 
 fn panel(
@@ -64,10 +78,10 @@ fn panel(
     (cost, base): (Cost, f64),
     told: &dyn Fn(&f64) -> String,
 ) -> Result<(), Failure> {
-    let points = || curves.iter().flat_map(|curve| &curve.points);
-    let (Some(tokens), Some(costs)) = (around(points().map(|p| f64::from(p.tokens))), around(points().map(cost)))
-    else {
-        return Ok(());
+    let all = || curves.iter().flat_map(|curve| places(curve, cost));
+    let (Some(tokens), Some(costs)) = (around(all().map(|place| place.0)), around(all().map(|place| place.1))) else {
+        let nothing = format!("{title}: no number above 0");
+        return area.draw(&Text::new(nothing, (14, 14), text(19))).map_err(failed);
     };
     let mut chart = ChartBuilder::on(area)
         .caption(title, text(19))
@@ -89,16 +103,15 @@ fn panel(
         .draw()
         .map_err(failed)?;
     for (i, curve) in curves.iter().enumerate() {
-        let line: Vec<_> = curve.points.iter().map(|point| (f64::from(point.tokens), cost(point))).collect();
-        chart.draw_series(LineSeries::new(line.iter().copied(), colour(i).stroke_width(2))).map_err(failed)?;
-        let dots = line.iter().map(|&place| Circle::new(place, 3, colour(i).filled()));
+        chart.draw_series(LineSeries::new(places(curve, cost), colour(i).stroke_width(2))).map_err(failed)?;
+        let dots = places(curve, cost).map(|place| Circle::new(place, 3, colour(i).filled()));
         chart.draw_series(dots).map_err(failed)?;
     }
     Ok(())
 }
 
-/// A range that holds all of these, with some room; `None` for nothing, or for what has no logarithm.
+/// A range that holds all of these, with some room; `None` for nothing.
 fn around(values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
     let (least, most) = values.fold((f64::INFINITY, 0f64), |(a, b), x| (a.min(x), b.max(x)));
-    (least > 0.0 && least <= most).then(|| least / 1.3..most * 1.3)
+    (least <= most).then(|| least / 1.3..most * 1.3)
 }

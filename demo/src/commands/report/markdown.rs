@@ -1,8 +1,11 @@
 //! Tables in Markdown.
 
-use super::results::{Column, Exponent, FirstResult, Measurement};
+use super::results::{Column, Exponent, FirstResult, Measurement, Part, Point};
 use crate::report::{bytes, curve_label, power, seconds, subject};
 use phasor_measure::Subject;
+
+/// Where something was measured that gave no number.
+const NO_NUMBER: &str = "–";
 
 /// Everything, a heading for each table.
 pub fn all(columns: &[Column]) -> String {
@@ -39,9 +42,26 @@ pub fn operations(columns: &[Column], subject: &Subject) -> (Vec<String>, String
     (names, baseline)
 }
 
+/// Text of a file, which may hold anything, on one line: neither the end of a cell nor HTML.
+fn inline(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '|' => safe.extend(['\\', c]),
+            '<' => safe.push_str("&lt;"),
+            c if c.is_control() => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
 /// Rows of cells as a table whose first column is text.
 fn table(header: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let line = |cells: &[String]| {
+        let cells: Vec<_> = cells.iter().map(|cell| inline(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
     let rule = format!("|---|{}\n", "---:|".repeat(header.len().saturating_sub(1)));
     line(header) + &rule + &rows.into_iter().map(|row| line(&row)).collect::<String>()
 }
@@ -75,6 +95,7 @@ fn ratios(columns: &[Column], of: &Subject) -> String {
             rows.push(row(&format!("rate of *{name}* ÷ matrix product"), columns, cell));
         }
     }
+    let baseline = inline(&baseline);
     format!("### {}\n\nTime ÷ {baseline}, and rate.\n\n", subject(of)) + &table(&header("operation", columns), rows)
 }
 
@@ -87,12 +108,17 @@ fn ratio(column: &Column, subject: &Subject, name: &str) -> Option<String> {
     let rate = match (subject, operation.gigaflops) {
         // A decode step is bound by memory, whatever it computes.
         (Subject::Attention(sizes) | Subject::Variants(sizes), Some(giga)) if !sizes.is_decode() => {
-            format!("{giga:.1} GFLOP/s")
+            Some(format!("{giga:.1} GFLOP/s"))
         }
-        (Subject::Projection(sizes), Some(giga)) if !sizes.is_decode() => format!("{giga:.1} GFLOP/s"),
-        _ => format!("{:.1} GB/s", operation.gigabytes_per_second),
+        (Subject::Projection(sizes), Some(giga)) if !sizes.is_decode() => Some(format!("{giga:.1} GFLOP/s")),
+        _ => operation.gigabytes_per_second.map(|giga| format!("{giga:.1} GB/s")),
     };
-    Some(format!("{:.2} ({rate})", operation.over_baseline))
+    let ratio = number(operation.over_baseline, |ratio| format!("{ratio:.2}"));
+    Some(rate.map_or(ratio.clone(), |rate| format!("{ratio} ({rate})")))
+}
+
+fn number(x: Option<f64>, told: impl Fn(f64) -> String) -> String {
+    x.map_or(NO_NUMBER.to_owned(), told)
 }
 
 /// A table for each kind of work, if there is any.
@@ -109,16 +135,17 @@ fn first_results(columns: &[Column]) -> Vec<String> {
             column.first_results.iter().find(|first| first.work == work && first.shader_cache == cache).cloned()
         };
         let mut names: Vec<String> = Vec::new();
-        for (name, _) in columns.iter().filter_map(find).flat_map(|first| first.parts) {
+        for Part(name, _) in columns.iter().filter_map(find).flat_map(|first| first.parts) {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
         let part = |column: &Column, name: &str| {
-            find(column)?.parts.iter().find(|(part, _)| part == name).map(|(_, time)| seconds(*time))
+            find(column)?.parts.iter().find(|part| part.0 == name).map(|part| number(part.1, seconds))
         };
         let mut rows: Vec<_> = names.iter().map(|name| row(name, columns, |column| part(column, name))).collect();
-        rows.push(row("all", columns, |column| Some(seconds(find(column)?.seconds))));
+        rows.push(row("all", columns, |column| Some(number(find(column)?.seconds, seconds))));
+        let (work, cache) = (inline(work), inline(cache));
         format!("### First result: {work}, {cache} shader cache\n\n") + &table(&header("part", columns), rows)
     };
     kinds.into_iter().map(of).collect()
@@ -127,13 +154,13 @@ fn first_results(columns: &[Column]) -> Vec<String> {
 /// The powers, the longest sequence and why there is none longer.
 fn curves(column: &Column) -> String {
     let header = ["operation", "time", "memory", "fitted to", "longest", "takes", "and", "stopped"].map(String::from);
-    let told = |exponent: Option<Exponent>| exponent.map_or(String::new(), |fitted| power(fitted.value));
+    let told = |exponent: Option<Exponent>| exponent.map_or(String::new(), |fitted| number(fitted.value, power));
     let rows = column.curves.iter().map(|curve| {
         let fitted = curve
             .time_exponent
             .map_or("fewer than three lengths".to_owned(), |fitted| format!("{} to {}", fitted.from, fitted.to));
         let longest = curve.points.last();
-        let cell = |told: &dyn Fn(&super::results::Point) -> String| longest.map_or(String::new(), told);
+        let cell = |told: &dyn Fn(&Point) -> String| longest.map_or(String::new(), told);
         let stopped = curve.stopped.as_ref();
         vec![
             curve_label(&curve.subject, &curve.name),
@@ -141,10 +168,10 @@ fn curves(column: &Column) -> String {
             told(curve.memory_exponent),
             fitted,
             cell(&|point| point.tokens.to_string()),
-            cell(&|point| seconds(point.seconds)),
-            cell(&|point| bytes(point.memory as u64)),
+            cell(&|point| number(point.seconds, seconds)),
+            cell(&|point| bytes(point.memory)),
             stopped.map_or(String::new(), |stop| format!("before {}: {}", stop.tokens, stop.reason)),
         ]
     });
-    format!("### Curves: {}\n\n", column.name) + &table(&header, rows)
+    format!("### Curves: {}\n\n", inline(&column.name)) + &table(&header, rows)
 }

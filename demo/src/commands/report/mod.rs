@@ -2,6 +2,7 @@
 
 mod curves;
 mod markdown;
+mod numbers;
 mod picture;
 mod ratios;
 mod results;
@@ -42,6 +43,9 @@ pub struct Report {
 
 impl Report {
     pub fn run(&self) -> Result<Outcome, Failure> {
+        if let (Some(ratios), Some(curves)) = (&self.ratios, &self.curves) {
+            Failure::if_one(ratios, curves)?;
+        }
         let columns = results::read(&self.files)?;
         let ratios = self.picture(self.ratios.as_deref(), || ratios::picture(&columns), "phasor bench --json");
         let curves = self.picture(self.curves.as_deref(), || curves::picture(&columns), "phasor bench curve --json");

@@ -31,13 +31,14 @@ pub fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
-/// A picture without a background, drawn by `draw`.
+/// A picture without a background, drawn by `draw`. What XML has no place for is left out of names.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Result<(), Failure>) -> Result<String, Failure> {
     let mut svg = String::new();
     let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     draw(&area)?;
     area.present().map_err(failed)?;
     drop(area);
+    svg.retain(|c| c == '\n' || !(c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')));
     Ok(svg)
 }
 

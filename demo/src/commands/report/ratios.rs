@@ -24,7 +24,7 @@ enum Line {
     Row(String, Vec<Option<f64>>),
 }
 
-/// All measurements one under the other; `None` if there is none.
+/// All measurements one under the other; `None` if none has a ratio.
 pub fn picture(columns: &[Column]) -> Result<Option<String>, Failure> {
     let lines: Vec<_> = subjects(columns).iter().flat_map(|subject| lines(columns, subject)).collect();
     if lines.is_empty() {
@@ -42,14 +42,17 @@ pub fn picture(columns: &[Column]) -> Result<Option<String>, Failure> {
     svg((WIDTH as u32, height as u32), draw).map(Some)
 }
 
+/// A title and the operations that have a ratio on some device; nothing if none has.
 fn lines(columns: &[Column], of: &Subject) -> Vec<Line> {
     let (names, baseline) = operations(columns, of);
     let title = Line::Title(format!("{}: time ÷ {baseline}", subject(of)));
     let row = |name: String| {
-        let ratios = columns.iter().map(|column| Some(column.operation(of, &name)?.over_baseline));
-        Line::Row(name.clone(), ratios.collect())
+        let ratios: Vec<_> = columns.iter().map(|column| column.operation(of, &name)?.over_baseline).collect();
+        ratios.iter().any(Option::is_some).then_some(Line::Row(name, ratios))
     };
-    [title].into_iter().chain(names.into_iter().map(row)).collect()
+    let rows: Vec<_> = names.into_iter().filter_map(row).collect();
+    let title = (!rows.is_empty()).then_some(title);
+    title.into_iter().chain(rows).collect()
 }
 
 impl Line {
@@ -69,10 +72,14 @@ impl Line {
     }
 }
 
+/// As many intervals as there is room for numbers.
+const INTERVALS: u32 = 14;
+
 /// A logarithmic scale, on which twice as long is as far everywhere.
 struct Scale {
-    least: f64,
-    most: f64,
+    /// The binary logarithms of where it begins and ends.
+    least: i32,
+    most: i32,
 }
 
 impl Scale {
@@ -83,24 +90,28 @@ impl Scale {
             Line::Row(_, ratios) => ratios.as_slice(),
         });
         let (least, most) = ratios.flatten().fold((1f64, 1f64), |(least, most), &r| (least.min(r), most.max(r)));
-        Self { least: (least / 1.02).log2().floor().exp2(), most: (most * 1.02).log2().ceil().exp2() }
+        Self { least: (least / 1.02).log2().floor() as i32, most: (most * 1.02).log2().ceil() as i32 }
     }
 
     fn x(&self, ratio: f64) -> i32 {
-        let share = (ratio / self.least).ln() / (self.most / self.least).ln();
+        let share = (ratio.log2() - f64::from(self.least)) / (f64::from(self.most) - f64::from(self.least));
         LEFT + (share * f64::from(RIGHT - LEFT)).round() as i32
     }
 
-    /// The powers of two.
-    fn marks(&self) -> impl Iterator<Item = f64> {
-        let most = self.most;
-        std::iter::successors(Some(self.least), |mark| Some(2.0 * mark)).take_while(move |&mark| mark <= most)
+    /// Logarithms of powers of two, each or every so many, always with that of 1.
+    fn marks(&self) -> impl Iterator<Item = i32> {
+        let step = self.most.abs_diff(self.least).div_ceil(INTERVALS).max(1) as i32;
+        (self.least / step..=self.most / step).map(move |i| step * i)
     }
 
     fn draw_numbers(&self, area: &Area<'_>, y: i32) -> Result<(), Failure> {
         for mark in self.marks() {
-            let number = if mark < 1.0 { format!("1/{:.0}", 1.0 / mark) } else { format!("{mark:.0}") };
-            area.draw(&Text::new(number, (self.x(mark) - 4, y), text(16))).map_err(failed)?;
+            let number = match mark {
+                0..=10 => format!("{}", 1 << mark),
+                -10..0 => format!("1/{}", 1 << -mark),
+                _ => format!("2^{mark}"),
+            };
+            area.draw(&Text::new(number, (self.x(f64::from(mark).exp2()) - 4, y), text(16))).map_err(failed)?;
         }
         Ok(())
     }
@@ -110,8 +121,8 @@ impl Scale {
         area.draw(&PathElement::new([(LEFT, y), (RIGHT, y)], FAINT)).map_err(failed)?;
         for mark in self.marks() {
             // What everything is measured by stands out.
-            let style = if mark == 1.0 { INK.to_rgba() } else { FAINT };
-            let across = [y - ROW / 2, y + ROW / 2].map(|y| (self.x(mark), y));
+            let style = if mark == 0 { INK.to_rgba() } else { FAINT };
+            let across = [y - ROW / 2, y + ROW / 2].map(|y| (self.x(f64::from(mark).exp2()), y));
             area.draw(&PathElement::new(across, style)).map_err(failed)?;
         }
         Ok(())

@@ -1,9 +1,13 @@
 //! What result files hold, by device.
 
+use super::numbers;
 use crate::failure::Failure;
 use phasor_measure::{AttentionSizes, Device, ProjectionSizes, Sizes, Subject};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::fmt::Display;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 /// A device in one file, and what was measured on it.
@@ -44,9 +48,12 @@ pub struct Measurement {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Operation {
     pub name: String,
-    pub gigabytes_per_second: f64,
+    #[serde(deserialize_with = "numbers::amount")]
+    pub gigabytes_per_second: Option<f64>,
+    #[serde(default, deserialize_with = "numbers::amount")]
     pub gigaflops: Option<f64>,
-    pub over_baseline: f64,
+    #[serde(deserialize_with = "numbers::amount")]
+    pub over_baseline: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,14 +74,16 @@ pub struct Curve {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Point {
-    pub tokens: u32,
-    pub seconds: f64,
-    pub memory: f64,
+    pub tokens: NonZeroU32,
+    #[serde(deserialize_with = "numbers::amount")]
+    pub seconds: Option<f64>,
+    pub memory: u64,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Exponent {
-    pub value: f64,
+    #[serde(deserialize_with = "numbers::power")]
+    pub value: Option<f64>,
     pub from: u32,
     pub to: u32,
 }
@@ -90,33 +99,35 @@ pub struct FirstResult {
     device: Device,
     pub work: String,
     pub shader_cache: String,
-    pub seconds: f64,
-    pub parts: Vec<(String, f64)>,
+    #[serde(deserialize_with = "numbers::amount")]
+    pub seconds: Option<f64>,
+    pub parts: Vec<Part>,
 }
+
+/// A part's name and how long it took, in seconds.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Part(pub String, #[serde(deserialize_with = "numbers::amount")] pub Option<f64>);
 
 impl Measurement {
     /// What was measured; how often does not matter.
     pub fn subject(&self) -> Option<Subject> {
-        let sizes = self.sizes.clone();
+        self.known().ok()
+    }
+
+    /// What was measured, or what is wrong with it.
+    fn known(&self) -> Result<Subject, String> {
+        let attention = |sizes| AttentionSizes { rounds: 0, unfused: false, ..sizes };
         match self.subject.as_str() {
-            "rotation" => {
-                let sizes: Sizes = serde_json::from_value(sizes).ok()?;
-                Some(Subject::Rotation(Sizes { rounds: 0, ..sizes }))
-            }
-            "attention" | "decode" => {
-                let sizes: AttentionSizes = serde_json::from_value(sizes).ok()?;
-                Some(Subject::Attention(AttentionSizes { rounds: 0, unfused: false, ..sizes }))
-            }
-            "variants" => {
-                let sizes: AttentionSizes = serde_json::from_value(sizes).ok()?;
-                Some(Subject::Variants(AttentionSizes { rounds: 0, unfused: false, ..sizes }))
-            }
-            "projection" => {
-                let sizes: ProjectionSizes = serde_json::from_value(sizes).ok()?;
-                Some(Subject::Projection(ProjectionSizes { rounds: 0, ..sizes }))
-            }
-            _ => None,
+            "rotation" => self.sizes().map(|sizes| Subject::Rotation(Sizes { rounds: 0, ..sizes })),
+            "attention" | "decode" => self.sizes().map(|sizes| Subject::Attention(attention(sizes))),
+            "variants" => self.sizes().map(|sizes| Subject::Variants(attention(sizes))),
+            "projection" => self.sizes().map(|sizes| Subject::Projection(ProjectionSizes { rounds: 0, ..sizes })),
+            strange => Err(format!("a measurement of {strange:?}, which this version does not know")),
         }
+    }
+
+    fn sizes<T: DeserializeOwned>(&self) -> Result<T, String> {
+        serde_path_to_error::deserialize(&self.sizes).map_err(|e| format!("sizes: {e}"))
     }
 
     pub fn operation(&self, name: &str) -> Option<&Operation> {
@@ -162,11 +173,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Column>, Failure> {
 }
 
 fn of_file(path: &Path) -> Result<Vec<Column>, Failure> {
-    let file = parsed(path).map_err(|problem| {
-        Failure::file(path, problem).next(
-            "`phasor bench --json > results.json` makes a file for this; name each one, as in `phasor report *.json`",
-        )
-    })?;
+    let file = opened(path)?;
     let devices = file.first_results.iter().map(|first| &first.device);
     let devices = devices.chain(file.measurements.iter().map(|measured| &measured.device));
     let mut unique: Vec<&Device> = Vec::new();
@@ -178,28 +185,47 @@ fn of_file(path: &Path) -> Result<Vec<Column>, Failure> {
     Ok(unique.into_iter().map(|device| file.column(device)).collect())
 }
 
-/// The file, or what is wrong with it.
-fn parsed(path: &Path) -> Result<File, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+/// A file, or what is wrong with it and what to do.
+fn opened(path: &Path) -> Result<File, Failure> {
+    let foreign = |problem: String| {
+        Failure::file(path, problem).next(
+            "`phasor bench --json > results.json` makes a file for this; name each one, as in `phasor report *.json`",
+        )
+    };
+    let bytes = std::fs::read(path).map_err(|e| foreign(e.to_string()))?;
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(Failure::file(path, "was UTF-16, as older versions of PowerShell write with `>`; may be UTF-8")
+            .next("`phasor bench --json | Out-File -Encoding utf8 results.json` writes that")
+            .next("`Get-Content old.json | Set-Content -Encoding utf8 new.json` makes it of a file that is there"));
+    }
+    parsed(&bytes).map_err(foreign)
+}
+
+/// What a file holds, with a byte order mark or without, or what is wrong with it.
+fn parsed(bytes: &[u8]) -> Result<File, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "was not UTF-8, may be what `phasor bench --json` prints")?;
+    let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Err("was empty, may be what `phasor bench --json` prints".into());
     }
-    let file: File = serde_json::from_str(&text).map_err(|e| format!("{e}: not what `phasor bench --json` prints"))?;
+    // Errors name the field.
+    let foreign = |problem: &dyn Display| format!("{problem}: not what `phasor bench --json` prints");
+    let mut json = serde_json::Deserializer::from_str(text);
+    let file: File = serde_path_to_error::deserialize(&mut json).map_err(|e| foreign(&e))?;
+    json.end().map_err(|e| foreign(&e))?;
     if file.measurements.is_empty() && file.curves.is_empty() && file.first_results.is_empty() {
         return Err("holds no measurement, may be what `phasor bench --json` prints".into());
     }
-    match file.measurements.iter().find(|measured| measured.subject().is_none()) {
-        None => Ok(file),
-        Some(strange) => Err(format!("a measurement of {:?}, which this version does not know", strange.subject)),
+    for (i, measured) in file.measurements.iter().enumerate() {
+        measured.known().map_err(|problem| format!("measurements[{i}]: {problem}"))?;
     }
+    Ok(file)
 }
 
 impl File {
     fn column(&self, device: &Device) -> Column {
-        // What drivers add in brackets is in the list of devices.
-        let name = device.name.split(" (").next().unwrap_or_default();
         Column {
-            name: name.to_owned(),
+            name: short(&device.name),
             device: device.clone(),
             commit: self.commit.clone(),
             date: self.date.clone(),
@@ -208,6 +234,12 @@ impl File {
             first_results: self.first_results.iter().filter(|first| first.device == *device).cloned().collect(),
         }
     }
+}
+
+/// A device's name without what drivers add in brackets, which is in the list of devices.
+fn short(name: &str) -> String {
+    let short = name.split(" (").next().unwrap_or_default().trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    if short.is_empty() { "(unnamed)".to_owned() } else { short.to_owned() }
 }
 
 /// Adds the commit to names that are there more than once, and the date where that does not help.
