@@ -69,7 +69,7 @@ impl Frequencies {
         if inv_freq.is_empty() {
             return Err(Error::setting("inv_freq", "empty", "one number or more: a rotation of nothing is none"));
         }
-        if let Some((i, w)) = inv_freq.iter().enumerate().find(|(_, w)| !(w.abs() <= MOST_RADIANS)) {
+        if let Some((i, w)) = inv_freq.iter().enumerate().find(|(_, w)| !(-MOST_RADIANS..=MOST_RADIANS).contains(w)) {
             return Err(Error::setting(
                 format!("inv_freq[{i}]"),
                 w,
