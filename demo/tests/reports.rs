@@ -196,7 +196,7 @@ fn bench_times_the_variants_of_attention() {
 }
 
 #[test]
-fn the_first_result_is_the_sum_of_its_parts() {
+fn bench_tells_the_first_result_as_the_sum_of_its_parts() {
     let scratch = Scratch::new();
     let got = json(scratch.path(), &["bench", "first", "--json"]);
     assert_eq!(got["measurements"].as_array().unwrap().len(), 0);
@@ -220,7 +220,7 @@ fn the_first_result_is_the_sum_of_its_parts() {
 }
 
 #[test]
-fn curves_grow_by_powers_and_end_where_the_budget_does() {
+fn bench_curves_grow_by_powers_and_end_where_the_budget_does() {
     let scratch = Scratch::new();
     let sizes = ["--heads", "2", "--head-dim", "32", "--rounds", "2"];
     let curves = |more: &[&str]| json(scratch.path(), &[&["bench", "curve", "--json"], &sizes[..], more].concat());
@@ -254,7 +254,7 @@ fn curves_grow_by_powers_and_end_where_the_budget_does() {
 
 /// Shorter lengths, which are not told, say that the first one would take too long.
 #[test]
-fn the_budget_holds_at_the_first_length_too() {
+fn bench_keeps_its_budget_at_the_first_length_too() {
     let scratch = Scratch::new();
     let sizes = ["--from", "32768", "--heads", "8", "--head-dim", "64", "--budget", "1", "--rounds", "1"];
     let got = json(scratch.path(), &[&["bench", "curve", "--json"], &sizes[..]].concat());

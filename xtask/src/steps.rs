@@ -87,7 +87,8 @@ pub fn all() -> Vec<Step> {
         step("swiftshader", "the integration tests and `phasor verify` again, on SwiftShader")
             .needs(&[Need::SpirvVal, Need::Glslang])
             .on(Device::SwiftShader)
-            .runs("cargo test --workspace --test *")
+            // But for what `phasor bench` says of its times: it compiles everything again and again, for the same words.
+            .runs("cargo test --workspace --test * -- --skip bench_")
             .variable("PHASOR_REQUIRE_TOOLS", "1"),
         // By a driver's own variable, in bits: a lane has 32.
         step("subgroups", "attention and linear layers by subgroups of 4, 8 and 16 lanes, on lavapipe")
