@@ -1,8 +1,7 @@
 //! Attention, its parts and linear layers on arguments drawn at random.
 
-use crate::drawn::{
-    Access, Argument, Expected, Host, Named, Near, Numbers, Operation, Recording, draw_floats, try_all,
-};
+use crate::common::Recording;
+use crate::drawn::{Access, Argument, Expected, Host, Named, Near, Numbers, Operation, draw_floats, try_all};
 use crate::projection::schedules;
 use crate::request::{TOLERANCE, gate_error};
 use phasor::attention::{

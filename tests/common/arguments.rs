@@ -7,11 +7,11 @@
 
 #![allow(dead_code)]
 
-use crate::common::{Random, gpu};
+use crate::common::{Random, Recording, gpu};
 use half::{bf16, f16};
 use phasor::attention::MASKED;
 use phasor::reference::Tensor;
-use phasor::{ElementType, Error, Gpu, Layout, Prepared, Result, RopeTable, View};
+use phasor::{ElementType, Error, Gpu, Layout, Result, View};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, RngSeed, TestCaseError, TestError, TestRunner};
 use std::collections::HashMap;
@@ -78,18 +78,6 @@ impl Near {
                     _ => 0.0,
                 },
         )
-    }
-}
-
-/// What is recorded, one after the other.
-pub struct Recording {
-    pub table: Option<RopeTable>,
-    pub prepared: Prepared,
-}
-
-impl From<Prepared> for Recording {
-    fn from(prepared: Prepared) -> Self {
-        Self { table: None, prepared }
     }
 }
 
@@ -313,10 +301,7 @@ impl Draw {
             let done = recording.prepared.dispatches() == 0;
             return if done { Ok(()) } else { Err(Failure::Wrong("accepted more than its buffers hold".into())) };
         }
-        gpu().submit(|pass| {
-            recording.table.iter().for_each(|table| table.record(pass));
-            recording.prepared.record(pass);
-        })?;
+        gpu().submit(|pass| recording.record(pass))?;
         let hosts: Vec<_> = placed.iter().zip(&layouts).map(|(placed, &layout)| filled.host(placed, layout)).collect();
         let expected = operation
             .reference(&named(placed, &hosts))

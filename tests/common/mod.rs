@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use phasor::Gpu;
+use phasor::{Gpu, Prepared, RopeTable};
 use safetensors::SafeTensors;
 use std::sync::OnceLock;
 
@@ -35,6 +35,25 @@ pub fn gpu_with(change: impl FnOnce(&mut wgpu::Limits)) -> Gpu {
     let descriptor = wgpu::DeviceDescriptor { required_limits, ..wgpu::DeviceDescriptor::default() };
     let (device, queue) = pollster::block_on(adapter().request_device(&descriptor)).expect("the adapter takes less");
     Gpu::adopt(&device, &queue)
+}
+
+/// What is recorded, one after the other.
+pub struct Recording {
+    pub table: Option<RopeTable>,
+    pub prepared: Prepared,
+}
+
+impl Recording {
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        self.table.iter().for_each(|table| table.record(pass));
+        self.prepared.record(pass);
+    }
+}
+
+impl From<Prepared> for Recording {
+    fn from(prepared: Prepared) -> Self {
+        Self { table: None, prepared }
+    }
 }
 
 /// Numbers that look random and are the same in every run (splitmix64).

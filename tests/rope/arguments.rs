@@ -1,9 +1,8 @@
 //! Rotations on arguments drawn at random.
 
 use crate::case::ROTATION;
-use crate::drawn::{
-    Access, Argument, Expected, Host, Named, Near, Numbers, Operation, Recording, draw_floats, try_all,
-};
+use crate::common::Recording;
+use crate::drawn::{Access, Argument, Expected, Host, Named, Near, Numbers, Operation, draw_floats, try_all};
 use phasor::frequencies::{Frequencies, Plain};
 use phasor::reference::rope_rotate;
 use phasor::{CacheRows, Direction, ElementType, Gpu, Pairing, Positions, Result, Rope, Rotate, View};

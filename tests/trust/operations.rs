@@ -1,16 +1,13 @@
 //! Every operation, small, over buffers of its own with marks around each tensor: what must hold for all of them is
 //! tested for all of them.
 
-use crate::common::Random;
+use crate::common::{Random, Recording};
 use phasor::attention::{
     Attention, ContextualPe, Fused, Linear, Merge, Module, Projection, ProjectionSchedule, Rotation, Schedule,
     SelfAttention, SelfAttentionWeights, Standing, Unfused,
 };
 use phasor::frequencies::{Frequencies, Plain};
-use phasor::{
-    CacheRows, ContextualBias, ElementType, Gpu, Layout, Pairing, Positions, Prepared, Result, Rope, RopeTable, Rotate,
-    View,
-};
+use phasor::{CacheRows, ContextualBias, ElementType, Gpu, Layout, Pairing, Positions, Result, Rope, Rotate, View};
 
 /// Elements before and behind each tensor. Bindings begin at multiples of 256 bytes, so that this one's does not begin
 /// where its tensor does.
@@ -41,25 +38,6 @@ impl Numbers {
             Self::Random(_) => ElementType::F32,
             Self::Integers(_) => ElementType::I32,
         }
-    }
-}
-
-/// What is recorded, one after the other.
-pub struct Recording {
-    table: Option<RopeTable>,
-    prepared: Prepared,
-}
-
-impl Recording {
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
-        self.table.iter().for_each(|table| table.record(pass));
-        self.prepared.record(pass);
-    }
-}
-
-impl From<Prepared> for Recording {
-    fn from(prepared: Prepared) -> Self {
-        Self { table: None, prepared }
     }
 }
 

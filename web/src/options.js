@@ -39,8 +39,9 @@ const real = reader("a number", where((value) => typeof value === "number"));
 const text = reader("a text", where((value) => typeof value === "string"));
 const flag = reader("true or false", where((value) => typeof value === "boolean"));
 const floats = reader("a Float32Array", where((value) => value instanceof Float32Array));
-const integers = reader("an Int32Array", where((value) => value instanceof Int32Array));
-const hostPositions = reader("a whole number or an Int32Array", where((value) => value instanceof Int32Array));
+const isIntegers = (value) => value instanceof Int32Array;
+const integers = reader("an Int32Array", where(isIntegers));
+const hostPositions = reader("a whole number or an Int32Array", where(isIntegers));
 const doubles = reader("a Float64Array, a Float32Array or an array of numbers", (value) =>
   value instanceof Float64Array || value instanceof Float32Array || (Array.isArray(value) && [...value].every((x) => typeof x === "number"))
     ? Float64Array.from(value) : undefined);

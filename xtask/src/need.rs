@@ -113,8 +113,8 @@ impl Need {
             Self::Firefox => one_of(&["firefox-esr", "firefox"]).map(shown),
             Self::Pip if Self::Dxc.found().is_some() => Some("nothing is left to get".to_owned()),
             Self::Pip => Command::new("python3 -m pip --version").output(),
-            Self::Dxc => tools::made(tools::DXC).map(shown),
-            Self::CargoDeny => tools::made(tools::CARGO_DENY).map(shown),
+            Self::Dxc => tools::made(&tools::dxc()).map(shown),
+            Self::CargoDeny => tools::made(&tools::cargo_deny()).map(shown),
             Self::OldestRust => Command::new(&format!("rustc +{OLDEST_RUST} --version")).output(),
         }
     }

@@ -104,7 +104,7 @@ pub fn all() -> Vec<Step> {
             .on(Device::Lavapipe)
             .only(Place::Linux)
             .runs("cargo test --workspace --test hlsl")
-            .variable("PHASOR_DXC", tools::DXC),
+            .variable("PHASOR_DXC", &tools::dxc()),
         step("web", "the package for JavaScript builds, is small enough, and its types hold")
             .needs(&web::NEEDS)
             .builds(Builds::Package)
@@ -236,7 +236,7 @@ impl Step {
 
     /// Has cargo-deny make these checks of a workspace.
     fn deny(self, manifest: &str, checks: &str) -> Self {
-        let program = tools::CARGO_DENY;
+        let program = tools::cargo_deny();
         self.runs(&format!("{program} --manifest-path {manifest} --locked --config deny.toml check {checks}"))
     }
 

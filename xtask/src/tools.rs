@@ -8,11 +8,28 @@ use crate::command::Command;
 /// Where cargo puts what is built of them.
 const BUILDS: &str = "target/tools/builds";
 
+/// The package of Python's that has DXC's library; `xtask/dxc/requirements.txt` says the same, with its digest.
+const COMPUSHADY: &str = "0.17.5";
+
+const DENY: &str = "0.20.2";
+
 /// Direct3D's compiler, once it is made.
-pub const DXC: &str = "target/tools/dxc-0.17.5/dxc";
+pub fn dxc() -> String {
+    format!("{}/dxc", dxc_folder())
+}
+
+fn dxc_folder() -> String {
+    format!("target/tools/dxc-{COMPUSHADY}")
+}
 
 /// The checker of what the library is built of, once it is made.
-pub const CARGO_DENY: &str = "target/tools/cargo-deny-0.20.2/bin/cargo-deny";
+pub fn cargo_deny() -> String {
+    format!("{}/bin/cargo-deny", deny_folder())
+}
+
+fn deny_folder() -> String {
+    format!("target/tools/cargo-deny-{DENY}")
+}
 
 /// One of these, if it is made.
 pub fn made(program: &str) -> Option<PathBuf> {
@@ -26,24 +43,24 @@ pub fn make_dxc() -> Result<(), String> {
     if !["x86_64", "aarch64"].contains(&processor) {
         return Err(format!("there is no DXC for {processor}; without it run the other steps, each by its name"));
     }
-    let (downloads, folder) = ("target/tools/downloads", "target/tools/dxc-0.17.5");
-    std::fs::create_dir_all(folder).map_err(|error| format!("{folder}: {error}"))?;
+    let (downloads, folder) = ("target/tools/downloads", dxc_folder());
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{folder}: {error}"))?;
     let download = "python3 -m pip download --no-deps --no-binary :all: --require-hashes";
     Command::new(&format!("{download} --dest {downloads} --requirement xtask/dxc/requirements.txt")).run()?;
-    let archive = format!("{downloads}/compushady-0.17.5.tar.gz");
-    let library = format!("compushady-0.17.5/compushady/backends/libdxcompiler_{processor}.so.3.7");
+    let archive = format!("{downloads}/compushady-{COMPUSHADY}.tar.gz");
+    let library = format!("compushady-{COMPUSHADY}/compushady/backends/libdxcompiler_{processor}.so.3.7");
     let unpack = format!("tar --extract --file {archive} --directory {folder} --strip-components 3 {library}");
     Command::new(&unpack).run()?;
     Command::new(&format!("cargo build --release --locked --manifest-path xtask/dxc/Cargo.toml --target-dir {BUILDS}"))
         .run()?;
     place(&format!("{folder}/libdxcompiler_{processor}.so.3.7"), &format!("{folder}/libdxcompiler.so"))?;
-    place(&format!("{BUILDS}/release/dxc"), DXC)
+    place(&format!("{BUILDS}/release/dxc"), &dxc())
 }
 
 /// Builds cargo-deny, in some minutes.
 pub fn make_cargo_deny() -> Result<(), String> {
-    Command::new("cargo install cargo-deny --version 0.20.2 --locked")
-        .arguments(&["--root", "target/tools/cargo-deny-0.20.2", "--target-dir", BUILDS])
+    Command::new(&format!("cargo install cargo-deny --version {DENY} --locked"))
+        .arguments(&["--root", &deny_folder(), "--target-dir", BUILDS])
         .run()
 }
 

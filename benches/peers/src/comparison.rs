@@ -7,20 +7,26 @@ use crate::task::{Operation, Task};
 use phasor_measure::bench::Statistics;
 use serde::Serialize;
 
-/// Times of everyone who has the operation.
+/// What came of a task for everyone who has the operation.
 #[derive(Debug, Serialize)]
-pub struct Comparison {
+pub struct Table<T> {
     #[serde(flatten)]
     pub task: Task,
-    pub rows: Vec<Row>,
+    pub rows: Vec<Row<T>>,
 }
+
+/// How long everyone takes.
+pub type Comparison = Table<Times>;
+
+/// How far everyone's answer is from f64.
+pub type Deviation = Table<Largest>;
 
 /// One of them.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct Row<T> {
     pub name: &'static str,
     #[serde(flatten)]
-    pub outcome: Outcome<Times>,
+    pub outcome: Outcome<T>,
 }
 
 /// Numbers, or why there are none.
@@ -41,21 +47,6 @@ pub struct Times {
     pub processor: Statistics,
     /// The minimum of `time` over that of phasor.
     pub over_phasor: f64,
-}
-
-/// How far answers are from f64.
-#[derive(Debug, Serialize)]
-pub struct Deviation {
-    #[serde(flatten)]
-    pub task: Task,
-    pub rows: Vec<Error>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct Error {
-    pub name: &'static str,
-    #[serde(flatten)]
-    pub outcome: Outcome<Largest>,
 }
 
 #[derive(Debug, Serialize)]
@@ -135,7 +126,7 @@ pub fn compare(arena: &Arena, task: Task, rounds: u32, clock: Clock, tell: &dyn 
         })
         .collect();
     relate(&mut rows);
-    Comparison { task, rows }
+    Table { task, rows }
 }
 
 fn times(first_result: f64, laps: &[Lap], clock: Clock) -> Option<Times> {
@@ -145,7 +136,7 @@ fn times(first_result: f64, laps: &[Lap], clock: Clock) -> Option<Times> {
     Some(Times { first_result, time, wall, processor, over_phasor: f64::NAN })
 }
 
-fn relate(rows: &mut [Row]) {
+fn relate(rows: &mut [Row<Times>]) {
     let phasor = match rows.first().map(|row| &row.outcome) {
         Some(Outcome::Done(times)) => times.time.minimum,
         _ => f64::NAN,
@@ -163,9 +154,9 @@ pub fn deviation(arena: &Arena, task: Task, tell: &dyn Fn(&str)) -> Result<Devia
     let row = |(name, program)| {
         tell(name);
         let answer = Contestant::start(arena, program, task).and_then(|mut contestant| contestant.answer());
-        Error { name, outcome: answer.and_then(|answer| largest(&answer, &reference)).into() }
+        Row { name, outcome: answer.and_then(|answer| largest(&answer, &reference)).into() }
     };
-    Ok(Deviation { task, rows: everyone(task.operation).into_iter().map(row).collect() })
+    Ok(Table { task, rows: everyone(task.operation).into_iter().map(row).collect() })
 }
 
 fn largest(answer: &[f32], reference: &[f64]) -> Result<Largest, String> {

@@ -1,7 +1,7 @@
 //! What is said to people.
 
 use crate::Results;
-use crate::comparison::{Clock, Comparison, Deviation, Error, Outcome, Row};
+use crate::comparison::{Clock, Comparison, Deviation, Outcome, Row, Table};
 use crate::report::{columns, seconds};
 use crate::task::{ATTENTION, Operation, POSITIONS, ROTATION, Task};
 
@@ -38,25 +38,31 @@ pub fn title(task: Task) -> String {
 fn compared(comparison: &Comparison, clock: Clock) -> String {
     let minimum = if clock == Clock::Processor { "processor" } else { "minimum" };
     let header = ["", "first result", minimum, "median", "spread", "host's clock", "x phasor"];
-    let rows = comparison.rows.iter().map(|Row { name, outcome }| match outcome {
-        Outcome::Failed { problem } => vec![(*name).to_owned(), problem.clone()],
-        Outcome::Done(times) => vec![
-            (*name).to_owned(),
+    table(comparison, &header, |times| {
+        vec![
             seconds(times.first_result),
             seconds(times.time.minimum),
             seconds(times.time.median),
             seconds(times.time.spread),
             seconds(times.wall.minimum),
             format!("{:.2}", times.over_phasor),
-        ],
-    });
-    format!("\n{}\n\n{}", title(comparison.task), columns(&header, rows, &[1, 2, 3, 4, 5, 6]))
+        ]
+    })
 }
 
 fn deviated(deviation: &Deviation) -> String {
-    let rows = deviation.rows.iter().map(|Error { name, outcome }| match outcome {
-        Outcome::Failed { problem } => vec![(*name).to_owned(), problem.clone()],
-        Outcome::Done(largest) => vec![(*name).to_owned(), format!("{:.1e}", largest.error)],
+    table(deviation, &["", "error against f64"], |largest| vec![format!("{:.1e}", largest.error)])
+}
+
+/// Numbers, or why there are none.
+fn table<T>(of: &Table<T>, header: &[&str], numbers: impl Fn(&T) -> Vec<String>) -> String {
+    let rows = of.rows.iter().map(|Row { name, outcome }| {
+        let cells = match outcome {
+            Outcome::Failed { problem } => vec![problem.clone()],
+            Outcome::Done(done) => numbers(done),
+        };
+        [(*name).to_owned()].into_iter().chain(cells).collect()
     });
-    format!("\n{}\n\n{}", title(deviation.task), columns(&["", "error against f64"], rows, &[1]))
+    let right: Vec<_> = (1..header.len()).collect();
+    format!("\n{}\n\n{}", title(of.task), columns(header, rows, &right))
 }

@@ -175,12 +175,9 @@ impl<'a> Tensors<'a> {
         self.sizes.flop() + self.sizes.contextual_flop()
     }
 
-    pub fn fused_plain(&self) -> Result<Operation> {
-        self.fused("fused, plain", self.sizes.flop(), &Fused::new(&self.plain(), &self.out))
-    }
-
-    pub fn fused_cope(&self) -> Result<Operation> {
-        self.fused("fused, CoPE", self.contextual_flop(), &Fused::new(&self.cope(), &self.out))
+    /// As the library chooses, without contextual encoding and with it.
+    pub fn fused_as_chosen(&self) -> Result<[Operation; 2]> {
+        self.fused_by(["fused, plain", "fused, CoPE"], None)
     }
 
     /// Without contextual encoding and with it, by a schedule or by the one that the library chooses.
@@ -200,10 +197,10 @@ impl<'a> Tensors<'a> {
         self.rotated()?.map(fused).transpose()
     }
 
-    /// A kernel that does nothing but read the cache.
+    /// A kernel that does nothing but read the cache, in f32.
     fn read(&self) -> Result<Operation> {
         let read = Read::new(self.gpu, &[&self.k, &self.v])?;
-        let bytes = 2 * self.k.layout().elements() as u64 * self.element.bytes() as u64;
+        let bytes = 2 * self.k.layout().elements() as u64 * 4;
         Ok(Operation::new("reading keys and values", bytes, move |pass| read.record(pass)))
     }
 }
@@ -216,11 +213,12 @@ impl<'a> Tensors<'a> {
 /// of the device.
 pub fn attention_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Operation>> {
     let tensors = Tensors::new(gpu, sizes)?;
+    let [plain, cope] = tensors.fused_as_chosen()?;
     let mut all = match sizes.is_decode() {
-        true => vec![tensors.read()?.baseline(), tensors.fused_plain()?],
-        false => vec![matrix_product(gpu, sizes.flop())?, tensors.fused_plain()?.baseline()],
+        true => vec![tensors.read()?.baseline(), plain],
+        false => vec![matrix_product(gpu, sizes.flop())?, plain.baseline()],
     };
-    all.push(tensors.fused_cope()?);
+    all.push(cope);
     all.extend(tensors.fused_rotated()?);
     if sizes.unfused {
         all.push(tensors.unfused("unfused, plain", sizes.flop(), &tensors.plain())?);

@@ -160,8 +160,7 @@ fn decode(gpu: &Gpu, sizes: &CurveSizes, keys: u32) -> Result<Vec<Operation>> {
 
 /// Without contextual encoding and with it.
 fn both(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Operation>> {
-    let tensors = Tensors::new(gpu, sizes)?;
-    Ok(vec![tensors.fused_plain()?, tensors.fused_cope()?])
+    Ok(Tensors::new(gpu, sizes)?.fused_as_chosen()?.into())
 }
 
 /// Times rotation, attention and decode steps over sequences that double, each as far as the device and the budget go.

@@ -52,7 +52,7 @@ pub struct Bench {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = whole::<u32>)]
     tokens: Vec<u32>,
 
-    /// Keys in the cache of a decode step, one run for each number [default: 4096,32768]
+    /// Keys in the cache of a decode step, one run for each number [default: 4096,32768; 4096 for variants]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = whole::<u32>)]
     keys: Vec<u32>,
 
@@ -155,6 +155,7 @@ impl What {
 impl Bench {
     pub fn run(&self, wanted: Option<&str>) -> Result<Outcome, Failure> {
         self.expect_own_options()?;
+        self.expect_caches()?;
         if let Some(work) = self.first {
             return Outcome::json(&first::here(wanted, work)?);
         }
@@ -218,10 +219,6 @@ impl Bench {
             ("--to", self.to.is_some(), &[Curve]),
             ("--budget", self.budget.is_some(), &[Curve]),
         ];
-        // A step over one key is a prompt of one token.
-        if let Some(keys) = self.keys.iter().find(|&&keys| keys < 2) {
-            return Err(Failure::new(format!("--keys: was {keys}, may be 2 or more: a cache, and the token itself")));
-        }
         let foreign =
             |(_, given, takers): &(&str, bool, &[What])| *given && !takers.iter().any(|&what| self.wants(what));
         let Some((option, _, takers)) = options.into_iter().find(foreign) else { return Ok(()) };
@@ -230,6 +227,16 @@ impl Bench {
         let first = takers.first().cloned().unwrap_or_default();
         Err(Failure::new(format!("{option}: was given {was}, may be given for {}", takers.join(", ")))
             .next(format!("`phasor bench {first}` takes it; `phasor bench --help` tells what each is about")))
+    }
+
+    /// Refuses decode steps over one key, which are prompts of one token.
+    fn expect_caches(&self) -> Result<(), Failure> {
+        match self.keys.iter().find(|&&keys| keys < 2) {
+            None => Ok(()),
+            Some(keys) => {
+                Err(Failure::new(format!("--keys: was {keys}, may be 2 or more: a cache, and the token itself")))
+            }
+        }
     }
 
     /// What was asked for, run by run.
