@@ -78,10 +78,10 @@ impl ContextualBias {
     /// Checks the request, finds pipelines and makes bind groups.
     ///
     /// # Errors
-    /// [`Error::Tensor`](crate::Error::Tensor) for shapes and element types that do not go together, or too many keys;
-    /// [`Error::Overlap`](crate::Error::Overlap) where a written view meets another,
-    /// [`Error::Usage`](crate::Error::Usage) for a buffer without `STORAGE`, [`Error::Limit`](crate::Error::Limit) where
-    /// not even one token fits into the device's limits, [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no
+    /// [`Tensor`](crate::ErrorKind::Tensor) for shapes and element types that do not go together, or too many keys;
+    /// [`Overlap`](crate::ErrorKind::Overlap) where a written view meets another,
+    /// [`Usage`](crate::ErrorKind::Usage) for a buffer without `STORAGE`, [`Limit`](crate::ErrorKind::Limit) where
+    /// not even one token fits into the device's limits, [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if there is no
     /// room for scratch memory.
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.check()?;

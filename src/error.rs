@@ -1,120 +1,119 @@
-//! The one error type: which argument, what it was, what it may be.
+//! The one error type: what kind it is, which argument, what that was, what it may be.
 
 use crate::shown::Shown;
 use std::fmt;
 
-/// Everything that can go wrong, each with enough to mend the call.
+/// What went wrong, with enough to mend the call.
 ///
-/// The message of every variant reads *argument: was …, may be …*.
+/// As a message it reads *argument: was …, may be …*; for programs it has a [`kind`](Self::kind) and its parts. It is as
+/// large as a pointer, so that a call which may fail costs no more than one which cannot.
+///
+/// ```
+/// use phasor::ErrorKind;
+/// use phasor::frequencies::Linear;
+///
+/// let error = Linear::new(10_000.0, -2.0).frequencies(128).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Setting);
+/// assert_eq!(error.argument(), "factor");
+/// assert_eq!(error.was(), "-2");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error(Box<Parts>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parts {
+    kind: ErrorKind,
+    argument: String,
+    was: String,
+    may_be: String,
+}
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Error {
-    /// A number or word of a rope's settings, or a field of a model file, is impossible.
-    Setting {
-        /// The field's name, in the words of the file or struct it came from (`factor`, `rope_scaling.type`).
-        field: String,
-        /// The value that was given.
-        was: String,
-        /// What would have been accepted.
-        may_be: String,
-    },
+pub enum ErrorKind {
+    /// A number or word of a rope's settings, or a field of a model file, is impossible. The argument has the name of the
+    /// file's or struct's field (`factor`, `rope_scaling.type`).
+    Setting,
     /// A tensor's shape, strides, offset or element type does not fit the operation.
-    Tensor {
-        /// The argument's name in the call (`q`, `k.output`, `positions`).
-        argument: String,
-        /// The shape, strides, offset or type that was given.
-        was: String,
-        /// What would have been accepted.
-        may_be: String,
-    },
-    /// Two views share elements where at least one of them is written.
-    Overlap {
-        /// The view that is written.
-        argument: String,
-        /// The view that it meets.
-        other: String,
-        /// Why this is refused and what to do instead.
-        may_be: String,
-    },
+    Tensor,
+    /// Two views share elements where at least one of them is written: the argument, and the one that it was to meet.
+    Overlap,
     /// A buffer lacks a usage flag that the operation needs.
-    Usage {
-        /// The argument's name in the call.
-        argument: String,
-        /// The flags that the buffer was made with.
-        was: String,
-        /// The flag that is missing.
-        may_be: String,
-    },
+    Usage,
     /// A position lies outside of the table that is to serve it.
-    Position {
-        /// The argument's name in the call.
-        argument: String,
-        /// The positions that were asked for.
-        was: String,
-        /// The positions that the table holds.
-        may_be: String,
-    },
-    /// The device's limits do not allow this.
-    Limit {
-        /// The limit, by wgpu's name for it (`max_storage_buffer_binding_size`).
-        limit: String,
-        /// What the operation would need.
-        was: String,
-        /// What the device allows.
-        may_be: String,
-    },
-    /// There is no adapter to compute on.
-    NoAdapter {
-        /// What was looked for, and what to install or set.
-        reason: String,
-    },
-    /// The device is gone: nothing that lives on it can be used any more.
-    DeviceLost {
-        /// What the driver said.
-        reason: String,
-    },
-    /// The device has no memory left for this.
-    OutOfMemory {
-        /// What was to be allocated.
-        argument: String,
-        /// Its size in bytes.
-        bytes: u64,
-    },
+    Position,
+    /// The device's limits do not allow this. The argument is the limit, by wgpu's name for it
+    /// (`max_storage_buffer_binding_size`), what it was is what the operation would need.
+    Limit,
+    /// There is no adapter to compute on. What it was says what was looked for, and what to install or set.
+    NoAdapter,
+    /// The device is gone: nothing that lives on it can be used any more. What it was is what the driver said.
+    DeviceLost,
+    /// The device has no memory left for this. What it was is the size in bytes.
+    OutOfMemory,
     /// wgpu refused something that phasor's own checks had passed: most often a buffer that was destroyed, or that another
-    /// device made.
-    Device {
-        /// The argument's name in the call, if one is to blame, else what phasor was doing.
-        argument: String,
-        /// What wgpu said.
-        reason: String,
-    },
+    /// device made. What it was is what wgpu said.
+    Device,
 }
 
 /// A `Result` with phasor's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// An error of an engine's own that reads as phasor's do.
+    pub fn new(
+        kind: ErrorKind,
+        argument: impl Into<String>,
+        was: impl Into<String>,
+        may_be: impl Into<String>,
+    ) -> Self {
+        Self(Box::new(Parts { kind, argument: argument.into(), was: was.into(), may_be: may_be.into() }))
+    }
+
     /// An impossible setting: its field, the value, and what it may be.
     pub(crate) fn setting(field: impl Into<String>, was: impl Shown, may_be: impl Into<String>) -> Self {
-        Self::Setting { field: field.into(), was: was.shown(), may_be: may_be.into() }
+        Self::new(ErrorKind::Setting, field, was.shown(), may_be)
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The argument's name in the call (`q`, `k.output`, `positions`), the setting's or the limit's; empty where none is
+    /// to blame.
+    pub fn argument(&self) -> &str {
+        &self.0.argument
+    }
+
+    /// The value, shape or size that it was, or the reason.
+    pub fn was(&self) -> &str {
+        &self.0.was
+    }
+
+    /// What would have been accepted; empty where nothing would.
+    pub fn may_be(&self) -> &str {
+        &self.0.may_be
+    }
+
+    /// The same with the argument's name in other words.
+    pub(crate) fn about(mut self, name: impl FnOnce(&str) -> String) -> Self {
+        self.0.argument = name(&self.0.argument);
+        self
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Setting { field: name, was, may_be }
-            | Self::Tensor { argument: name, was, may_be }
-            | Self::Usage { argument: name, was, may_be }
-            | Self::Position { argument: name, was, may_be }
-            | Self::Limit { limit: name, was, may_be } => write!(f, "{name}: was {was}, may be {may_be}"),
-            Self::Overlap { argument, other, may_be } => {
-                write!(f, "{argument}: meets {other}, may be {may_be}")
-            }
-            Self::NoAdapter { reason } => write!(f, "no adapter to compute on: {reason}"),
-            Self::DeviceLost { reason } => write!(f, "the device is lost: {reason}"),
-            Self::OutOfMemory { argument, bytes } => write!(f, "{argument}: the device has no room for {bytes} bytes"),
-            Self::Device { argument, reason } => write!(f, "{argument}: {reason}"),
+        let Parts { kind, argument, was, may_be } = &*self.0;
+        match kind {
+            ErrorKind::Overlap => write!(f, "{argument}: meets {was}, may be {may_be}"),
+            ErrorKind::NoAdapter => write!(f, "no adapter to compute on: {was}"),
+            ErrorKind::DeviceLost => write!(f, "the device is lost: {was}"),
+            ErrorKind::OutOfMemory => write!(f, "{argument}: the device has no room for {was}"),
+            ErrorKind::Device => write!(f, "{argument}: {was}"),
+            _ => write!(f, "{argument}: was {was}, may be {may_be}"),
         }
     }
 }

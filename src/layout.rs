@@ -1,6 +1,6 @@
 //! Where a tensor's elements lie in its buffer: shape, strides and offset, counted in elements. Pure arithmetic.
 
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 use std::ops::Range;
 
 /// The names of a view's four axes, in order.
@@ -31,20 +31,23 @@ impl Layout {
     /// A tensor with its own strides: element `[b, t, h, c]` lies at `offset + b*strides[0] + … + c*strides[3]`.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if an element's place does not fit a `usize`.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if an element's place does not fit a `usize`.
     pub fn strided(shape: [usize; 4], strides: [usize; 4], offset: usize) -> Result<Self> {
         let layout = Self { shape, strides, offset };
-        layout.checked_end().map(|_| layout).ok_or_else(|| Error::Tensor {
-            argument: "layout".into(),
-            was: format!("shape {shape:?}, strides {strides:?}, offset {offset}"),
-            may_be: "one whose last element's place fits a usize".into(),
+        layout.checked_end().map(|_| layout).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Tensor,
+                "layout",
+                format!("shape {shape:?}, strides {strides:?}, offset {offset}"),
+                "one whose last element's place fits a usize",
+            )
         })
     }
 
     /// `[batch, tokens, heads, channels]` without gaps, from element 0.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the number of elements does not fit a `usize`.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the number of elements does not fit a `usize`.
     pub fn contiguous(shape: [usize; 4]) -> Result<Self> {
         let [_, t, h, c] = shape;
         Self::packed(shape, [&[t, h, c], &[h, c], &[c]])
@@ -53,7 +56,7 @@ impl Layout {
     /// The same axes, but memory goes `[batch, heads, tokens, channels]` without gaps, from element 0.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the number of elements does not fit a `usize`.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the number of elements does not fit a `usize`.
     pub fn heads_first(shape: [usize; 4]) -> Result<Self> {
         let [_, t, h, c] = shape;
         Self::packed(shape, [&[h, t, c], &[c], &[t, c]])
@@ -64,33 +67,35 @@ impl Layout {
         let product = |list: &[usize]| list.iter().try_fold(1usize, |a, &b| a.checked_mul(b));
         match [product(factors[0]), product(factors[1]), product(factors[2])] {
             [Some(b), Some(t), Some(h)] => Self::strided(shape, [b, t, h, 1], 0),
-            _ => Err(Error::Tensor {
-                argument: "shape".into(),
-                was: format!("{shape:?}"),
-                may_be: "one whose number of elements fits a usize".into(),
-            }),
+            _ => Err(Error::new(
+                ErrorKind::Tensor,
+                "shape",
+                format!("{shape:?}"),
+                "one whose number of elements fits a usize",
+            )),
         }
     }
 
     /// The same tensor, `elements` further on in the buffer.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if an element's place does not fit a `usize`.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if an element's place does not fit a `usize`.
     pub fn offset_by(self, elements: usize) -> Result<Self> {
         match self.offset.checked_add(elements) {
             Some(offset) => Self::strided(self.shape, self.strides, offset),
-            None => Err(Error::Tensor {
-                argument: "offset".into(),
-                was: format!("{} + {elements}", self.offset),
-                may_be: "a sum that fits a usize".into(),
-            }),
+            None => Err(Error::new(
+                ErrorKind::Tensor,
+                "offset",
+                format!("{} + {elements}", self.offset),
+                "a sum that fits a usize",
+            )),
         }
     }
 
     /// Some of the heads of this tensor, as in a packed `q | k | v` projection.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the range is not within the heads.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the range is not within the heads.
     pub fn heads(self, range: Range<usize>) -> Result<Self> {
         self.narrow(2, range)
     }
@@ -98,7 +103,7 @@ impl Layout {
     /// Some of the tokens of this tensor, as in a cache whose first rows are filled.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the range is not within the tokens.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the range is not within the tokens.
     pub fn tokens(self, range: Range<usize>) -> Result<Self> {
         self.narrow(1, range)
     }
@@ -106,18 +111,19 @@ impl Layout {
     /// Some of the rows of the batch.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the range is not within the batch.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the range is not within the batch.
     pub fn batch(self, range: Range<usize>) -> Result<Self> {
         self.narrow(0, range)
     }
 
     pub(crate) fn narrow(self, axis: usize, range: Range<usize>) -> Result<Self> {
         if range.start > range.end || range.end > self.shape[axis] {
-            return Err(Error::Tensor {
-                argument: AXES[axis].into(),
-                was: format!("{range:?}"),
-                may_be: format!("a range within 0..{}", self.shape[axis]),
-            });
+            return Err(Error::new(
+                ErrorKind::Tensor,
+                AXES[axis],
+                format!("{range:?}"),
+                format!("a range within 0..{}", self.shape[axis]),
+            ));
         }
         let mut narrowed = self;
         narrowed.shape[axis] = range.end - range.start;

@@ -13,7 +13,8 @@
 //! use phasor::{Gpu, Pairing, Positions, Rope, Rotate, frequencies::Plain};
 //! # fn main() -> phasor::Result<()> {
 //! # // Documentation is also built and tested where there is no adapter.
-//! # let gpu = match Gpu::request_blocking() { Err(phasor::Error::NoAdapter { .. }) => return Ok(()), other => other? };
+//! # let gpu = Gpu::request_blocking();
+//! # let gpu = match gpu { Err(e) if e.kind() == phasor::ErrorKind::NoAdapter => return Ok(()), other => other? };
 //! let rope = Rope::new(&gpu, &Plain { base: 10_000.0 }.frequencies(64)?, Pairing::HalfSplit)?;
 //!
 //! // One row, two tokens, four query heads over two key heads, 64 channels each:
@@ -61,7 +62,7 @@ mod shown;
 #[cfg(feature = "gpu")]
 pub use cope::ContextualBias;
 pub use element::ElementType;
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "gpu")]
 pub use gpu::{Gpu, Prepared, View};
 pub use layout::Layout;

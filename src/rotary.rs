@@ -93,8 +93,8 @@ impl Rotary {
     /// `dim` channels from `offset` on, in heads of `head_dim` channels.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `rotary_dim` if it is zero, odd or larger than the head, or `rotary_offset` if the
-    /// channels would reach past the head's end.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `rotary_dim` if it is zero, odd or larger than the head, or
+    /// `rotary_offset` if the channels would reach past the head's end.
     pub fn new(head_dim: u32, dim: u32, offset: u32) -> Result<Self> {
         if dim == 0 || !dim.is_multiple_of(2) || dim > head_dim {
             return Err(Error::setting("rotary_dim", dim, format!("an even number from 2 to head_dim, {head_dim}")));
@@ -109,7 +109,7 @@ impl Rotary {
     /// Every channel of the head.
     ///
     /// # Errors
-    /// [`Error::Setting`] if `head_dim` is zero or odd.
+    /// [`Setting`](crate::ErrorKind::Setting) if `head_dim` is zero or odd.
     pub fn whole(head_dim: u32) -> Result<Self> {
         Self::new(head_dim, head_dim, 0)
     }
@@ -142,6 +142,7 @@ impl Rotary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn every_channel_is_in_one_pair() {
@@ -176,7 +177,7 @@ mod tests {
             (128, 128, u32::MAX, "rotary_offset"),
         ] {
             let error = Rotary::new(head_dim, dim, offset).unwrap_err();
-            assert!(matches!(&error, Error::Setting { field: named, .. } if named == field), "{error}");
+            assert!(error.kind() == ErrorKind::Setting && error.argument() == field, "{error}");
         }
     }
 }

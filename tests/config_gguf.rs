@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use phasor::config::{LayerRope, MetadataValue, ModelRope, RopeTensors};
 use phasor::frequencies::{Divided, Law, Linear, Llama3, LongRope, Magnitude, NtkAware, Plain, QueryScale, Yarn};
-use phasor::{Error, Pairing, Result, Rotary};
+use phasor::{ErrorKind, Pairing, Result, Rotary};
 
 /// A value from whatever a test writes.
 trait Written {
@@ -65,7 +65,7 @@ impl File {
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(result: Result<T>, field: &str) {
     match result {
-        Err(Error::Setting { field: named, .. }) => assert_eq!(named, field),
+        Err(error) => assert_eq!((error.kind(), error.argument()), (ErrorKind::Setting, field)),
         other => panic!("{field} should have been refused: {other:?}"),
     }
 }

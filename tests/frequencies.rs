@@ -4,7 +4,7 @@ use phasor::frequencies::{
     Axes, Axial, AxialSeries, ClippedRope, Divided, DynamicNtk, FixedNtk, Frequencies, Law, Linear, Llama3, LongRope,
     LongRopePolicy, Magnitude, NtkAware, Plain, Proportional, QueryScale, Yarn, mscale,
 };
-use phasor::{Error, Result};
+use phasor::{ErrorKind, Result};
 use safetensors::SafeTensors;
 
 #[track_caller]
@@ -24,7 +24,7 @@ fn assert_all_close(got: &[f64], expected: &[f64], relative: f64) {
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(result: Result<T>, field: &str) {
     match result {
-        Err(Error::Setting { field: named, .. }) => assert_eq!(named, field),
+        Err(error) => assert_eq!((error.kind(), error.argument()), (ErrorKind::Setting, field)),
         other => panic!("{field} should have been refused: {other:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! What went wrong, and what to do next.
 
-use phasor::Error;
+use phasor::{Error, ErrorKind};
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -62,19 +62,17 @@ fn place(path: &Path) -> Option<PathBuf> {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let failure = Self::new(error.to_string());
-        match error {
-            Error::NoAdapter { .. } => failure
+        match error.kind() {
+            ErrorKind::NoAdapter => failure
                 .next("`phasor info` lists the devices that there are")
                 .next("`phasor tables` and `phasor rotate` compute without one if you add --cpu"),
-            Error::DeviceLost { .. } | Error::Device { .. } => {
+            ErrorKind::DeviceLost | ErrorKind::Device => {
                 failure.next("try another device with --adapter; `phasor info` lists them")
             }
-            Error::OutOfMemory { .. } => {
+            ErrorKind::OutOfMemory => {
                 failure.next("try a smaller tensor, or a device with more memory (--adapter; `phasor info` lists them)")
             }
-            Error::Limit { .. } => {
-                failure.next("`phasor info` shows the limits of each device; --adapter takes another")
-            }
+            ErrorKind::Limit => failure.next("`phasor info` shows the limits of each device; --adapter takes another"),
             _ => failure,
         }
     }

@@ -1,6 +1,6 @@
 //! Queries and keys of a real model, before and after the rotation as transformers computes it.
 
-use phasor::{Error, Result};
+use phasor::{Error, ErrorKind, Result};
 use safetensors::{Dtype, SafeTensors};
 
 /// What a file of activations holds.
@@ -34,12 +34,11 @@ impl Activations {
     /// metadata.
     ///
     /// # Errors
-    /// [`Error::Tensor`] or [`Error::Setting`] naming what is missing or of the wrong kind.
+    /// [`Tensor`](phasor::ErrorKind::Tensor) or [`Setting`](phasor::ErrorKind::Setting) naming what is missing or of the
+    /// wrong kind.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let unreadable = |e: &dyn std::fmt::Display| Error::Tensor {
-            argument: "activations".into(),
-            was: format!("unreadable ({e})"),
-            may_be: "a safetensors file".into(),
+        let unreadable = |e: &dyn std::fmt::Display| {
+            Error::new(ErrorKind::Tensor, "activations", format!("unreadable ({e})"), "a safetensors file")
         };
         let file = SafeTensors::deserialize(bytes).map_err(|e| unreadable(&e))?;
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| unreadable(&e))?;
@@ -60,21 +59,19 @@ fn activation(file: &SafeTensors<'_>, name: &str) -> Result<Activation> {
     let (shape, before) = floats(file, name)?;
     let (shape_after, after) = floats(file, &format!("{name}_rotated"))?;
     if shape != shape_after {
-        return Err(Error::Tensor {
-            argument: format!("{name}_rotated"),
-            was: format!("{shape_after:?}"),
-            may_be: format!("{shape:?}, as {name} is"),
-        });
+        return Err(Error::new(
+            ErrorKind::Tensor,
+            format!("{name}_rotated"),
+            format!("{shape_after:?}"),
+            format!("{shape:?}, as {name} is"),
+        ));
     }
     Ok(Activation { name: name.into(), shape, before, after })
 }
 
 fn floats(file: &SafeTensors<'_>, name: &str) -> Result<([usize; 4], Vec<f32>)> {
-    let wrong = |was: String| Error::Tensor {
-        argument: name.into(),
-        was,
-        may_be: "an F32 tensor [batch, tokens, heads, channels]".into(),
-    };
+    let wrong =
+        |was: String| Error::new(ErrorKind::Tensor, name, was, "an F32 tensor [batch, tokens, heads, channels]");
     let tensor = file.tensor(name).map_err(|_| wrong("missing".into()))?;
     match (tensor.dtype(), <[usize; 4]>::try_from(tensor.shape())) {
         (Dtype::F32, Ok(shape)) => {
@@ -87,9 +84,7 @@ fn floats(file: &SafeTensors<'_>, name: &str) -> Result<([usize; 4], Vec<f32>)> 
 
 fn number<T: std::str::FromStr>(key: &str, word: Option<String>) -> Result<T> {
     let parsed = word.as_ref().and_then(|word| word.parse().ok());
-    parsed.ok_or_else(|| Error::Setting {
-        field: key.into(),
-        was: word.unwrap_or_else(|| "missing".into()),
-        may_be: "a number in the file's metadata".into(),
+    parsed.ok_or_else(|| {
+        Error::new(ErrorKind::Setting, key, word.unwrap_or_else(|| "missing".into()), "a number in the file's metadata")
     })
 }

@@ -40,7 +40,7 @@ pub struct Rotated {
 /// Rotates activations on a device, or with the CPU reference if there is none.
 ///
 /// # Errors
-/// Those of the device, and [`Error::Tensor`](phasor::Error::Tensor) for activations whose shapes do not fit together.
+/// Those of the device, and [`Tensor`](phasor::ErrorKind::Tensor) for activations whose shapes do not fit together.
 pub async fn demo(gpu: Option<&Gpu>, activations: &Activations, progress: Progress<'_>) -> Result<Demo> {
     let frequencies = Plain::new(activations.rope_theta).frequencies(activations.head_dim)?;
     let total = activations.tensors.len() as u64;

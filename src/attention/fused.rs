@@ -130,18 +130,19 @@ impl Fused {
     /// Checks the request, finds pipelines and makes bind groups.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a scale that is not finite, [`Error::Tensor`] for shapes and element types that do not go
-    /// together, or too many keys; [`Error::Overlap`] where
-    /// a written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Limit`] where not even one
-    /// token fits into the device's limits, or, by another schedule than [`Schedule::Split`], the keys of one head;
-    /// [`Error::OutOfMemory`] if there is no room for scratch memory.
+    /// [`Setting`](crate::ErrorKind::Setting) for a scale that is not finite, [`Tensor`](crate::ErrorKind::Tensor) for
+    /// shapes and element types that do not go together, or too many keys; [`Overlap`](crate::ErrorKind::Overlap) where a
+    /// written view meets another, [`Usage`](crate::ErrorKind::Usage) for a buffer without `STORAGE`,
+    /// [`Limit`](crate::ErrorKind::Limit) where not even one token fits into the device's limits, or, by another schedule
+    /// than [`Schedule::Split`], the keys of one head; [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if there is no room
+    /// for scratch memory.
     ///
-    /// [`Error::Setting`]: crate::Error::Setting
-    /// [`Error::Tensor`]: crate::Error::Tensor
-    /// [`Error::Overlap`]: crate::Error::Overlap
-    /// [`Error::Usage`]: crate::Error::Usage
-    /// [`Error::Limit`]: crate::Error::Limit
-    /// [`Error::OutOfMemory`]: crate::Error::OutOfMemory
+    /// [`Setting`]: crate::ErrorKind::Setting
+    /// [`Tensor`]: crate::ErrorKind::Tensor
+    /// [`Overlap`]: crate::ErrorKind::Overlap
+    /// [`Usage`]: crate::ErrorKind::Usage
+    /// [`Limit`]: crate::ErrorKind::Limit
+    /// [`OutOfMemory`]: crate::ErrorKind::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.operation.expect_ranges_apart(gpu)?;
         self.operation.prepare(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))

@@ -56,9 +56,9 @@ impl Merge {
     /// Checks the request, finds its pipeline and makes bind groups.
     ///
     /// # Errors
-    /// [`Error::Tensor`](crate::Error::Tensor) for shapes and element types that do not go together;
-    /// [`Error::Overlap`](crate::Error::Overlap) where a written view meets another,
-    /// [`Error::Usage`](crate::Error::Usage) for a buffer without `STORAGE`, [`Error::Limit`](crate::Error::Limit) where
+    /// [`Tensor`](crate::ErrorKind::Tensor) for shapes and element types that do not go together;
+    /// [`Overlap`](crate::ErrorKind::Overlap) where a written view meets another,
+    /// [`Usage`](crate::ErrorKind::Usage) for a buffer without `STORAGE`, [`Limit`](crate::ErrorKind::Limit) where
     /// not even one token fits into the device's limits.
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.check(gpu)?;

@@ -112,10 +112,12 @@ impl Module {
     /// Checks the request, finds pipelines and makes bind groups.
     ///
     /// # Errors
-    /// [`Error::Setting`] for numbers of heads that do not go together; [`Error::Tensor`] for shapes and element types
-    /// that do not, or too many inputs or keys; [`Error::Overlap`] where a written view meets another, [`Error::Usage`]
-    /// for a buffer without `STORAGE`, [`Error::Position`] as [`Rope::prepare`] has it, [`Error::Limit`] where not even
-    /// one token fits into the device's limits, [`Error::OutOfMemory`] if there is no room for scratch memory.
+    /// [`Setting`](crate::ErrorKind::Setting) for numbers of heads that do not go together;
+    /// [`Tensor`](crate::ErrorKind::Tensor) for shapes and element types that do not, or too many inputs or keys;
+    /// [`Overlap`](crate::ErrorKind::Overlap) where a written view meets another, [`Usage`](crate::ErrorKind::Usage) for a
+    /// buffer without `STORAGE`, [`Position`](crate::ErrorKind::Position) as [`Rope::prepare`] has it,
+    /// [`Limit`](crate::ErrorKind::Limit) where not even one token fits into the device's limits,
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if there is no room for scratch memory.
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         let shape = self.layer.shape()?;
         if self.rotation.is_some() && self.layer.rotates() {

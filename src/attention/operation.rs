@@ -7,7 +7,7 @@ use crate::kernels::grid::Limits;
 use crate::kernels::plan::{Plan, Scratch};
 use crate::kernels::region::Region;
 use crate::kernels::step::{Operand, Step, Tensor, expect_keys};
-use crate::{ElementType, Error, Result};
+use crate::{ElementType, Error, ErrorKind, Result};
 
 /// A request and where its results go.
 #[derive(Debug, Clone)]
@@ -94,11 +94,12 @@ impl Operation {
         if let Some(sum) = &self.gate_sum {
             expect("gate_sum", sum, of(2))?;
             if self.attention.cope.is_none() {
-                return Err(Error::Tensor {
-                    argument: "gate_sum".into(),
-                    was: "given without contextual position encoding".into(),
-                    may_be: "left out".into(),
-                });
+                return Err(Error::new(
+                    ErrorKind::Tensor,
+                    "gate_sum",
+                    "given without contextual position encoding",
+                    "left out",
+                ));
             }
         }
         expect_keys("k", shape.keys)?;
@@ -193,11 +194,7 @@ pub(super) fn expect_ranges_apart(gpu: &Gpu, (name, view): (&str, &View), (other
     if view.buffer() != also.buffer() || a.start >= b.end || b.start >= a.end {
         return Ok(());
     }
-    Err(Error::Overlap {
-        argument: name.into(),
-        other: other.into(),
-        may_be: format!("in another buffer, or {} bytes apart", limits.alignment),
-    })
+    Err(Error::new(ErrorKind::Overlap, name, other, format!("in another buffer, or {} bytes apart", limits.alignment)))
 }
 
 /// A region of a tensor that may be absent.

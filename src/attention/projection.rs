@@ -7,7 +7,7 @@ use crate::kernels::grid::Limits;
 use crate::kernels::plan::Plan;
 use crate::kernels::projection::{Job, Kernel, MOST_INPUTS};
 use crate::kernels::step::{Operand, Tensor};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How a projection is cut into work for a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,10 +104,11 @@ impl Projection {
     /// Checks the request, finds pipelines and makes bind groups.
     ///
     /// # Errors
-    /// [`Error::Tensor`] for shapes and element types that do not go together, or too many inputs; [`Error::Overlap`]
-    /// where the output lies in the buffer of another tensor, [`Error::Usage`] for a buffer without `STORAGE`,
-    /// [`Error::Limit`] where not even one token, or the weights of one output, fit into the device's limits, or where a
-    /// schedule was asked for that the device is not made for.
+    /// [`Tensor`](crate::ErrorKind::Tensor) for shapes and element types that do not go together, or too many inputs;
+    /// [`Overlap`](crate::ErrorKind::Overlap) where the output lies in the buffer of another tensor,
+    /// [`Usage`](crate::ErrorKind::Usage) for a buffer without `STORAGE`, [`Limit`](crate::ErrorKind::Limit) where not
+    /// even one token, or the weights of one output, fit into the device's limits, or where a schedule was asked for that
+    /// the device is not made for.
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.check_shapes()?;
         self.check_buffers()?;
@@ -147,11 +148,12 @@ impl Projection {
         match self.schedule.unwrap_or_else(suitable) {
             ProjectionSchedule::Tiles => Ok(Kernel::Tiles),
             ProjectionSchedule::Rows if has_lanes(gpu) => Ok(Kernel::Rows),
-            ProjectionSchedule::Rows => Err(Error::Limit {
-                limit: "subgroup_min_size".into(),
-                was: format!("{LANES} for a schedule by rows"),
-                may_be: "had from a device with subgroups of so many lanes, or another schedule asked for".into(),
-            }),
+            ProjectionSchedule::Rows => Err(Error::new(
+                ErrorKind::Limit,
+                "subgroup_min_size",
+                format!("{LANES} for a schedule by rows"),
+                "had from a device with subgroups of so many lanes, or another schedule asked for",
+            )),
             ProjectionSchedule::Dots => {
                 Ok(Kernel::Dots { software: gpu.is_software(), four_tokens: batch * tokens > 1 })
             }
@@ -173,11 +175,12 @@ impl Projection {
         if [b, t] == [batch, tokens] && h.checked_mul(c) == Some(outputs) {
             return Ok(());
         }
-        Err(Error::Tensor {
-            argument: "output".into(),
-            was: format!("{:?}", self.output.shape()),
-            may_be: format!("[{batch}, {tokens}, heads, channels] with heads * channels = {outputs}"),
-        })
+        Err(Error::new(
+            ErrorKind::Tensor,
+            "output",
+            format!("{:?}", self.output.shape()),
+            format!("[{batch}, {tokens}, heads, channels] with heads * channels = {outputs}"),
+        ))
     }
 
     fn check_buffers(&self) -> Result<()> {

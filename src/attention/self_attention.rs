@@ -1,7 +1,7 @@
 //! A layer of self-attention, over any kind of tensor: its weights, its settings, and whether their shapes go together.
 
 use super::{Attention, ContextualPe, HasLayout, expect};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A linear layer: its weight `[1, outputs, 1, inputs]`, a row for each output as checkpoints hold it, and its bias
 /// `[1, 1, 1, outputs]`, if it has one.
@@ -48,15 +48,13 @@ impl<T> SelfAttentionWeights<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Tensor`] that names the first weight which is missing.
+    /// [`Tensor`](crate::ErrorKind::Tensor) that names the first weight which is missing.
     pub fn from_state_dict(mut tensor: impl FnMut(&str) -> Option<T>) -> Result<Self> {
         let mut linear = |layer: &Layer| {
             let weight = layer.weight();
             Ok(Linear {
-                weight: tensor(&weight).ok_or_else(|| Error::Tensor {
-                    argument: weight,
-                    was: "missing".into(),
-                    may_be: "in the state dict: [1, outputs, 1, inputs]".into(),
+                weight: tensor(&weight).ok_or_else(|| {
+                    Error::new(ErrorKind::Tensor, weight, "missing", "in the state dict: [1, outputs, 1, inputs]")
                 })?,
                 bias: tensor(&layer.bias()),
             })

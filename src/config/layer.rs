@@ -42,7 +42,7 @@ impl LayerRope {
     /// any sequence within the context that the model was first trained on.
     ///
     /// # Errors
-    /// [`Error::Setting`] if the law cannot serve this length.
+    /// [`Setting`](crate::ErrorKind::Setting) if the law cannot serve this length.
     pub fn frequencies(&self, seq_len: u32) -> Result<Frequencies> {
         self.law.frequencies_at(self.rotary.dim(), seq_len)
     }
@@ -136,7 +136,7 @@ impl ModelRope {
     /// The rope of a layer, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `layer` if there are fewer.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `layer` if there are fewer.
     pub fn layer(&self, layer: usize) -> Result<&LayerRope> {
         let place = if self.counted { layer } else { layer % self.kind_of_layer.len().max(1) };
         let kind = self.kind_of_layer.get(place);
@@ -148,7 +148,7 @@ impl ModelRope {
     /// The rope of the layers of a type (`full_attention`); of those that rotate, if some do and some do not.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `layer_type` if there are none, with the types that there are.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `layer_type` if there are none, with the types that there are.
     pub fn layer_type(&self, name: &str) -> Result<&LayerRope> {
         let of_type = |rope: &&LayerRope| rope.layer_type.as_deref() == Some(name);
         let rotating = self.kinds.iter().filter(of_type).find(|rope| rope.rotates);

@@ -3,7 +3,7 @@
 //! [`ModelRope`] reads Hugging Face's `config.json` or GGUF metadata and has a [`LayerRope`] for every layer; [`Spec`]
 //! reads a rope's settings alone.
 //!
-//! An unknown type, a missing field or an impossible number is an [`Error::Setting`](crate::Error::Setting) that names
+//! An unknown type, a missing field or an impossible number is an [`Setting`](crate::ErrorKind::Setting) that names
 //! the field by its path in the file. A key that nothing reads is a warning, since files carry all sorts of keys, but a
 //! misspelt one should not go unnoticed.
 

@@ -205,11 +205,9 @@ impl<'a> Object<'a> {
 
     /// An error that a law gave, its field named by its path if it is a key of this object.
     pub fn locate(&self, error: Error) -> Error {
-        match error {
-            Error::Setting { field, was, may_be } if self.map.contains_key(&field) => {
-                Error::Setting { field: self.path(&field), was, may_be }
-            }
-            other => other,
+        match self.map.contains_key(error.argument()) {
+            true => error.about(|key| self.path(key)),
+            false => error,
         }
     }
 }

@@ -33,7 +33,7 @@ impl Spec {
     /// Reads the settings from JSON text.
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) naming the field and its value: no JSON, an unknown type, a missing or
+    /// [`Setting`](crate::ErrorKind::Setting) naming the field and its value: no JSON, an unknown type, a missing or
     /// impossible field. What is impossible only for some head dims, [`Law::frequencies`] refuses.
     pub fn parse(text: &str) -> Result<Self> {
         let value = object::parse("rope", text)?;

@@ -22,7 +22,7 @@ impl Axes {
     /// Any pattern: the axis of each pair, with `count` axes.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming the pair whose axis does not exist.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the pair whose axis does not exist.
     pub fn new(axis_of_pair: Vec<u8>, count: u8) -> Result<Self> {
         match axis_of_pair.iter().enumerate().find(|&(_, &axis)| axis >= count) {
             Some((i, axis)) => Err(Error::setting(format!("axis_of_pair[{i}]"), axis, format!("below {count}"))),
@@ -39,7 +39,7 @@ impl Axes {
     /// Consecutive sections, one for each axis: Qwen2-VL's `[16, 24, 24]`, HunYuan-VL's four.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `mrope_section` if the sections do not add up to the pairs.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `mrope_section` if the sections do not add up to the pairs.
     pub fn sections(sections: &[u32], pairs: usize) -> Result<Self> {
         check_sum(sections, pairs)?;
         let count = u8::try_from(sections.len()).map_err(|_| {
@@ -53,7 +53,8 @@ impl Axes {
     /// Axes taking turns, time, height, width, until height and width have their share: Qwen3-VL, as in transformers.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `mrope_section` if there are not three sections that add up to the pairs.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `mrope_section` if there are not three sections that add up to the
+    /// pairs.
     pub fn interleaved(sections: &[u32], pairs: usize) -> Result<Self> {
         let shares = three(sections, pairs)?;
         Ok(Self::by_pair(pairs, 3, |i| match i % 3 {
@@ -110,7 +111,7 @@ impl Axes {
     /// [`Axial`](super::Axial).
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `pairs` if there is no half of them.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `pairs` if there is no half of them.
     pub fn axial(pairs: usize) -> Result<Self> {
         if pairs == 0 || !pairs.is_multiple_of(2) {
             return Err(Error::setting("pairs", pairs, "an even number, half of it for each axis"));

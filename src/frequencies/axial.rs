@@ -42,7 +42,7 @@ impl Axial {
     /// The frequencies of `rotary_dim / 2` pairs.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `base`, or `rotary_dim`, which must be a multiple of 4.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `base`, or `rotary_dim`, which must be a multiple of 4.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         if !check::pairs(rotary_dim)?.is_multiple_of(2) {
             return Err(Error::setting("rotary_dim", rotary_dim, "a multiple of 4, half of it for each axis"));

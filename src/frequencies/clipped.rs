@@ -33,7 +33,7 @@ impl ClippedRope {
     /// The frequencies of `rotary_dim / 2` pairs for a sequence of `seq_len` tokens in all.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `pairs` if there are fewer, or what the law beneath refuses.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `pairs` if there are fewer, or what the law beneath refuses.
     pub fn frequencies(&self, rotary_dim: u32, seq_len: u32) -> Result<Frequencies> {
         let whole = self.law.frequencies_at(rotary_dim, seq_len)?;
         let clipped = self.pairs as usize;

@@ -28,7 +28,7 @@ impl Divided {
     /// The frequencies of `rotary_dim / 2` pairs for a sequence of `seq_len` tokens in all.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `divisors`, or what the law beneath refuses.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `divisors`, or what the law beneath refuses.
     pub fn frequencies(&self, rotary_dim: u32, seq_len: u32) -> Result<Frequencies> {
         let (pairs, given) = (check::pairs(rotary_dim)? as usize, self.divisors.len());
         if given != pairs {

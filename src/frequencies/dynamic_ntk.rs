@@ -35,17 +35,19 @@ impl DynamicNtk {
     /// The frequencies of `rotary_dim / 2` pairs for a sequence of `seq_len` tokens in all, cached ones included.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming the field; also for a `rotary_dim` of 2, which NTK scaling cannot serve.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the field; also for a `rotary_dim` of 2, which NTK scaling cannot
+    /// serve.
     pub fn frequencies(&self, rotary_dim: u32, seq_len: u32) -> Result<Frequencies> {
         let factor = check::positive("factor", self.factor)?;
         let trained = check::tokens("max_position_embeddings", self.max_position_embeddings)?;
         let length = f64::from(seq_len).max(trained);
         let alpha = factor * length / trained - (factor - 1.0);
-        NtkAware::new(self.base, alpha).frequencies(rotary_dim).map_err(|error| match error {
-            Error::Setting { field, was, may_be } if field == "alpha" => {
-                Error::setting("factor", factor, format!("such that alpha, here {was}, is {may_be}"))
+        NtkAware::new(self.base, alpha).frequencies(rotary_dim).map_err(|error| match error.argument() {
+            "alpha" => {
+                let may_be = format!("such that alpha, here {}, is {}", error.was(), error.may_be());
+                Error::setting("factor", factor, may_be)
             }
-            other => other,
+            _ => error,
         })
     }
 }

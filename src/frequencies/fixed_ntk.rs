@@ -31,7 +31,7 @@ impl FixedNtk {
     /// The frequencies of `rotary_dim / 2` pairs.
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) naming `base`, `factor`, `mixed_b` or `rotary_dim`.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `base`, `factor`, `mixed_b` or `rotary_dim`.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         let spread = check::positive("mixed_b", self.mixed_b)?;
         let slowing = check::positive("factor", self.factor)?.ln();

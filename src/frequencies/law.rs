@@ -71,7 +71,7 @@ impl Law {
     /// The frequencies of `rotary_dim / 2` pairs, for sequences within the context that the model was first trained on.
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) naming the field that is impossible.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the field that is impossible.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         self.frequencies_at(rotary_dim, 0)
     }
@@ -80,7 +80,7 @@ impl Law {
     /// same for every length except where [`Law::depends_on_length`].
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) naming the field that is impossible.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the field that is impossible.
     pub fn frequencies_at(&self, rotary_dim: u32, seq_len: u32) -> Result<Frequencies> {
         match self {
             Self::Plain(law) => law.frequencies(rotary_dim),

@@ -25,7 +25,7 @@ impl Linear {
     /// The frequencies of `rotary_dim / 2` pairs.
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) naming `base`, `factor` or `rotary_dim`.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `base`, `factor` or `rotary_dim`.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         let factor = check::positive("factor", self.factor)?;
         Frequencies::new(plain::series(self.base, rotary_dim)?.map(|w| w / factor).collect(), 1.0)

@@ -41,7 +41,8 @@ impl Llama3 {
     /// The frequencies of `rotary_dim / 2` pairs.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming the field, also where the band between the two frequency factors is empty.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the field, also where the band between the two frequency factors is
+    /// empty.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         let factor = check::positive("factor", self.factor)?;
         let low = check::positive("low_freq_factor", self.low_freq_factor)?;

@@ -81,7 +81,7 @@ impl LongRope {
     /// The frequencies of `rotary_dim / 2` pairs for a sequence of `seq_len` tokens in all, cached ones included.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming the field: both lists must have one divisor above 0 for each pair.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the field: both lists must have one divisor above 0 for each pair.
     pub fn frequencies(&self, rotary_dim: u32, seq_len: u32) -> Result<Frequencies> {
         let pairs = check::pairs(rotary_dim)? as usize;
         check_divisors("short_factor", &self.short_factor, pairs)?;

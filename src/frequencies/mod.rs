@@ -63,8 +63,8 @@ impl Frequencies {
     /// A caller's own frequencies, in radians per token, from -1e30 to 1e30; zero for a pair that does not turn.
     ///
     /// # Errors
-    /// [`Error::Setting`] if there is no frequency, or one is beyond that or no number, or the attention factor is not within
-    /// 1e-18 to 1e18, beyond which f32 could not undo it.
+    /// [`Setting`](crate::ErrorKind::Setting) if there is no frequency, or one is beyond that or no number, or the
+    /// attention factor is not within 1e-18 to 1e18, beyond which f32 could not undo it.
     pub fn new(inv_freq: Vec<f64>, attention_factor: f64) -> Result<Self> {
         if inv_freq.is_empty() {
             return Err(Error::setting("inv_freq", "empty", "one number or more: a rotation of nothing is none"));

@@ -28,8 +28,8 @@ impl NtkAware {
     /// The frequencies of `rotary_dim / 2` pairs.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `base`, `alpha` or `rotary_dim`, which must be at least 4: the exponent `d/(d-2)` does
-    /// not exist for a single pair.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `base`, `alpha` or `rotary_dim`, which must be at least 4: the
+    /// exponent `d/(d-2)` does not exist for a single pair.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         let alpha = check::positive("alpha", self.alpha)?;
         let base = scaled_base(self.base, alpha, rotary_dim)?;

@@ -29,7 +29,7 @@ impl Plain {
     /// The frequencies of `rotary_dim / 2` pairs.
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) for a base that is not finite and above 1, or a `rotary_dim` that is
+    /// [`Setting`](crate::ErrorKind::Setting) for a base that is not finite and above 1, or a `rotary_dim` that is
     /// zero, odd or absurd.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         Frequencies::new(series(self.base, rotary_dim)?.collect(), 1.0)

@@ -34,7 +34,7 @@ impl Proportional {
     /// The frequencies of `rotary_dim / 2` pairs, where `rotary_dim` is the whole head.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming `base`, `partial_rotary_factor`, `factor` or `rotary_dim`.
+    /// [`Setting`](crate::ErrorKind::Setting) naming `base`, `partial_rotary_factor`, `factor` or `rotary_dim`.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         let factor = check::positive("factor", self.factor)?;
         let share = self.partial_rotary_factor;

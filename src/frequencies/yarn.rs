@@ -96,8 +96,9 @@ impl Yarn {
     /// The frequencies of `rotary_dim / 2` pairs.
     ///
     /// # Errors
-    /// [`Error::Setting`] naming the field; also for a ramp that would run backwards, which happens where the original
-    /// context is shorter than about one turn of the fastest pair and on which implementations disagree.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the field; also for a ramp that would run backwards, which happens
+    /// where the original context is shorter than about one turn of the fastest pair and on which implementations
+    /// disagree.
     pub fn frequencies(&self, rotary_dim: u32) -> Result<Frequencies> {
         let (low, high) = self.ramp(rotary_dim)?;
         let factor = check::positive("factor", self.factor)?;
@@ -116,7 +117,7 @@ impl Yarn {
     /// The factor on cosine and sine.
     ///
     /// # Errors
-    /// [`Error::Setting`] if a number of [`Magnitude`] is impossible.
+    /// [`Setting`](crate::ErrorKind::Setting) if a number of [`Magnitude`] is impossible.
     pub fn attention_factor(&self) -> Result<f64> {
         let factor = check::positive("factor", self.factor)?;
         match self.magnitude {

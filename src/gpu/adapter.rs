@@ -1,7 +1,7 @@
 //! Finding an adapter for those who have no device yet.
 
 use super::Gpu;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// All adapters on this machine, through every backend that was compiled in. In a browser: the one it offers.
 pub async fn adapters() -> Vec<wgpu::Adapter> {
@@ -11,17 +11,22 @@ pub async fn adapters() -> Vec<wgpu::Adapter> {
 /// This machine's best adapter: the fastest GPU, else whatever there is.
 ///
 /// # Errors
-/// [`Error::NoAdapter`] if there is none, with what to install.
+/// [`NoAdapter`](crate::ErrorKind::NoAdapter) if there is none, with what to install.
 pub async fn best_adapter() -> Result<wgpu::Adapter> {
     let options = wgpu::RequestAdapterOptions {
         power_preference: wgpu::PowerPreference::HighPerformance,
         ..wgpu::RequestAdapterOptions::default()
     };
-    instance().request_adapter(&options).await.map_err(|e| Error::NoAdapter {
-        reason: format!(
-            "{e}. Install the GPU's Vulkan driver, or a software one (Debian and Ubuntu: `apt-get install \
+    instance().request_adapter(&options).await.map_err(|e| {
+        Error::new(
+            ErrorKind::NoAdapter,
+            "",
+            format!(
+                "{e}. Install the GPU's Vulkan driver, or a software one (Debian and Ubuntu: `apt-get install \
              mesa-vulkan-drivers`); in a browser, use one with WebGPU turned on"
-        ),
+            ),
+            "",
+        )
     })
 }
 
@@ -46,7 +51,8 @@ impl Gpu {
     /// Makes a device on the [`best_adapter`].
     ///
     /// # Errors
-    /// [`Error::NoAdapter`] if there is none, with what to install; [`Error::Device`] if it gives no device.
+    /// [`NoAdapter`](crate::ErrorKind::NoAdapter) if there is none, with what to install;
+    /// [`Device`](crate::ErrorKind::Device) if it gives no device.
     pub async fn request() -> Result<Self> {
         Self::on(&best_adapter().await?).await
     }
@@ -54,7 +60,7 @@ impl Gpu {
     /// Makes a device on this adapter, with the adapter's own limits and the features that phasor can use.
     ///
     /// # Errors
-    /// [`Error::Device`] if the adapter gives no device.
+    /// [`Device`](crate::ErrorKind::Device) if the adapter gives no device.
     pub async fn on(adapter: &wgpu::Adapter) -> Result<Self> {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("phasor"),
@@ -62,9 +68,8 @@ impl Gpu {
             required_limits: adapter.limits(),
             ..wgpu::DeviceDescriptor::default()
         };
-        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| Error::Device {
-            argument: format!("a device on {}", adapter.get_info().name),
-            reason: e.to_string(),
+        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| {
+            Error::new(ErrorKind::Device, format!("a device on {}", adapter.get_info().name), e.to_string(), "")
         })?;
         Ok(Self::adopt(&device, &queue))
     }

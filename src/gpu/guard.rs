@@ -1,7 +1,7 @@
 //! wgpu's errors as phasor's: what a driver or wgpu itself refuses must never reach the user uncaught.
 
 use super::{Gpu, View};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 impl Gpu {
     /// Makes something on the device and hands back the first error that wgpu raised meanwhile.
@@ -21,9 +21,11 @@ impl Gpu {
             // Where there is no room, what is made of it is invalid, too: the cause comes before its consequences.
             let out_of_memory = errors.iter().any(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
             match errors.into_iter().next() {
-                _ if out_of_memory => Err(Error::OutOfMemory { argument: argument.into(), bytes }),
-                _ if lost => Err(Error::DeviceLost { reason: format!("{argument} cannot be made any more") }),
-                Some(error) => Err(Error::Device { argument: argument.into(), reason: error.to_string() }),
+                _ if out_of_memory => Err(Error::new(ErrorKind::OutOfMemory, argument, format!("{bytes} bytes"), "")),
+                _ if lost => {
+                    Err(Error::new(ErrorKind::DeviceLost, "", format!("{argument} cannot be made any more"), ""))
+                }
+                Some(error) => Err(Error::new(ErrorKind::Device, argument, error.to_string(), "")),
                 None => Ok(made),
             }
         }
@@ -40,14 +42,12 @@ impl Gpu {
     /// a browser, where errors arrive later, not at all.
     pub(crate) fn blame<'a>(&self, error: Error, arguments: impl IntoIterator<Item = (&'a str, &'a View)>) -> Error {
         #[cfg(not(target_family = "wasm"))]
-        if matches!(error, Error::Device { .. }) {
-            let refused = arguments.into_iter().find_map(|(argument, view)| match self.bind_alone(argument, view) {
-                Err(Error::Device { argument, reason }) => Some((argument, reason)),
-                _ => None,
-            });
-            if let Some((argument, reason)) = refused {
-                let reason = format!("its buffer is another device's, or was destroyed ({})", reason.trim());
-                return Error::Device { argument, reason };
+        if error.kind() == ErrorKind::Device {
+            let mut refused =
+                arguments.into_iter().filter_map(|(argument, view)| self.bind_alone(argument, view).err());
+            if let Some(refused) = refused.find(|error| error.kind() == ErrorKind::Device) {
+                let reason = format!("its buffer is another device's, or was destroyed ({})", refused.was().trim());
+                return Error::new(ErrorKind::Device, refused.argument(), reason, "");
             }
         }
         #[cfg(target_family = "wasm")]

@@ -1,6 +1,6 @@
 //! A finished shader: its text and everything that a host must know to run it, in phasor or out of it.
 
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How a binding is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,11 +59,12 @@ impl Shader {
         if buffers <= most as usize {
             return Ok(());
         }
-        Err(Error::Limit {
-            limit: "max_storage_buffers_per_shader_stage".into(),
-            was: format!("{buffers} for {}", self.name),
-            may_be: format!("up to {most} on this device: leave out what is optional"),
-        })
+        Err(Error::new(
+            ErrorKind::Limit,
+            "max_storage_buffers_per_shader_stage",
+            format!("{buffers} for {}", self.name),
+            format!("up to {most} on this device: leave out what is optional"),
+        ))
     }
 
     /// Text from modules, in the order in which WGSL's readers meet them.

@@ -1,7 +1,7 @@
 //! A thin layer for demos, tests and first steps: upload, run, read back. Engines have their own.
 
 use super::{Gpu, View};
-use crate::{ElementType, Error, Layout, Result};
+use crate::{ElementType, Error, ErrorKind, Layout, Result};
 
 /// What a buffer that phasor makes for a tensor can be used for.
 const TENSOR: wgpu::BufferUsages =
@@ -11,7 +11,8 @@ impl Gpu {
     /// A new buffer, filled with zeros, for a tensor `[batch, tokens, heads, channels]` without gaps.
     ///
     /// # Errors
-    /// [`Error::Limit`] if the device allows no buffer of that size, [`Error::OutOfMemory`] if it has no room.
+    /// [`Limit`](crate::ErrorKind::Limit) if the device allows no buffer of that size,
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if it has no room.
     pub fn zeros(&self, element: ElementType, shape: [usize; 4]) -> Result<View> {
         let layout = Layout::contiguous(shape)?;
         let buffer = self.tensor_buffer((layout.elements() as u64).saturating_mul(element.bytes() as u64), false)?;
@@ -21,7 +22,7 @@ impl Gpu {
     /// A new buffer with these numbers as a tensor `[batch, tokens, heads, channels]` without gaps.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the shape has another number of elements; else as [`Gpu::zeros`].
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the shape has another number of elements; else as [`Gpu::zeros`].
     pub fn upload(&self, values: &[f32], shape: [usize; 4]) -> Result<View> {
         self.upload_bytes(ElementType::F32, bytemuck::cast_slice(values), shape)
     }
@@ -29,7 +30,7 @@ impl Gpu {
     /// A new buffer with these numbers, rounded to an element type of floats.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the type is not one of floats; else as [`Gpu::upload`].
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the type is not one of floats; else as [`Gpu::upload`].
     pub fn upload_as(&self, element: ElementType, values: &[f32], shape: [usize; 4]) -> Result<View> {
         match element {
             ElementType::F32 => self.upload(values, shape),
@@ -57,11 +58,12 @@ impl Gpu {
         let layout = Layout::contiguous(shape)?;
         let elements = bytes.len() / element.bytes();
         if layout.elements() != elements {
-            return Err(Error::Tensor {
-                argument: "shape".into(),
-                was: format!("{shape:?}, {} elements", layout.elements()),
-                may_be: format!("one of {elements} elements, as many as there are values"),
-            });
+            return Err(Error::new(
+                ErrorKind::Tensor,
+                "shape",
+                format!("{shape:?}, {} elements", layout.elements()),
+                format!("one of {elements} elements, as many as there are values"),
+            ));
         }
         View::new(&self.filled_buffer(bytes)?, element, layout)
     }
@@ -96,11 +98,12 @@ impl Gpu {
     pub(crate) fn tensor_buffer(&self, bytes: u64, mapped_at_creation: bool) -> Result<wgpu::Buffer> {
         let limit = self.limits().max_buffer_size;
         let Some(size) = bytes.max(4).checked_next_multiple_of(4).filter(|&size| size <= limit) else {
-            return Err(Error::Limit {
-                limit: "max_buffer_size".into(),
-                was: format!("{bytes} bytes"),
-                may_be: format!("up to {limit} bytes on this device"),
-            });
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "max_buffer_size",
+                format!("{bytes} bytes"),
+                format!("up to {limit} bytes on this device"),
+            ));
         };
         self.guarded("a tensor's buffer", size, |device| {
             device.create_buffer(&wgpu::BufferDescriptor {
@@ -115,7 +118,8 @@ impl Gpu {
     /// Records into a compute pass of its own and submits it, without waiting.
     ///
     /// # Errors
-    /// [`Error::Device`] if wgpu refuses the recording, [`Error::DeviceLost`] if the device is gone.
+    /// [`Device`](crate::ErrorKind::Device) if wgpu refuses the recording, [`DeviceLost`](crate::ErrorKind::DeviceLost) if
+    /// the device is gone.
     pub fn submit(&self, record: impl FnOnce(&mut wgpu::ComputePass<'_>)) -> Result<()> {
         self.guarded("a submission", 0, |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("phasor") });
@@ -128,8 +132,9 @@ impl Gpu {
     /// all work that was submitted before.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if its elements are not floats; [`Error::Usage`] if its buffer lacks `COPY_SRC`;
-    /// [`Error::DeviceLost`] and [`Error::Device`] if the device fails.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if its elements are not floats; [`Usage`](crate::ErrorKind::Usage) if its
+    /// buffer lacks `COPY_SRC`; [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Device`](crate::ErrorKind::Device) if
+    /// the device fails.
     pub async fn read(&self, view: &View) -> Result<Vec<f32>> {
         if !view.element().is_float() {
             return Err(not_floats("view", view.element()));
@@ -200,7 +205,7 @@ impl Gpu {
     /// Waits until all work that was submitted is done.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] if the device is gone.
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) if the device is gone.
     #[cfg(not(target_family = "wasm"))]
     pub fn wait(&self) -> Result<()> {
         self.device()
@@ -216,10 +221,10 @@ fn floats(bytes: &[u8], widen: impl Fn(u16) -> f32) -> Vec<f32> {
 }
 
 fn not_floats(argument: &str, was: ElementType) -> Error {
-    Error::Tensor { argument: argument.into(), was: was.to_string(), may_be: "f32, f16 or bf16".into() }
+    Error::new(ErrorKind::Tensor, argument, was.to_string(), "f32, f16 or bf16")
 }
 
 /// Mapping and polling fail when the device is gone.
 fn lost(what: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::DeviceLost { reason: format!("{what}: {error}") }
+    Error::new(ErrorKind::DeviceLost, "", format!("{what}: {error}"), "")
 }

@@ -1,7 +1,7 @@
 //! A tensor in a caller's buffer: which buffer, where in it, and of what elements.
 
 use crate::attention::HasLayout;
-use crate::{ElementType, Error, Layout, Result};
+use crate::{ElementType, Error, ErrorKind, Layout, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,16 +31,17 @@ impl View {
     /// A tensor in this buffer.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if its last element lies past the buffer's end.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if its last element lies past the buffer's end.
     pub fn new(buffer: &wgpu::Buffer, element: ElementType, layout: Layout) -> Result<Self> {
         // Bindings are made of whole words, so that what a buffer has beyond its last one cannot be reached.
         let holds = buffer.size() / 4 * 4 / element.bytes() as u64;
         if layout.span().end as u64 > holds {
-            return Err(Error::Tensor {
-                argument: "layout".into(),
-                was: format!("{layout:?}, which ends at element {}", layout.span().end),
-                may_be: format!("one within the {holds} {element} elements of its buffer"),
-            });
+            return Err(Error::new(
+                ErrorKind::Tensor,
+                "layout",
+                format!("{layout:?}, which ends at element {}", layout.span().end),
+                format!("one within the {holds} {element} elements of its buffer"),
+            ));
         }
         Ok(Self::of(buffer, element, layout))
     }
@@ -62,7 +63,7 @@ impl View {
     /// Some of the heads of this tensor, in the same buffer.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the range is not within the heads.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the range is not within the heads.
     pub fn heads(&self, range: Range<usize>) -> Result<Self> {
         Ok(self.part(self.layout().heads(range)?))
     }
@@ -70,7 +71,7 @@ impl View {
     /// Some of the tokens of this tensor, in the same buffer.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the range is not within the tokens.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the range is not within the tokens.
     pub fn tokens(&self, range: Range<usize>) -> Result<Self> {
         Ok(self.part(self.layout().tokens(range)?))
     }
@@ -78,7 +79,7 @@ impl View {
     /// Some of the rows of the batch, in the same buffer.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the range is not within the batch.
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the range is not within the batch.
     pub fn batch(&self, range: Range<usize>) -> Result<Self> {
         Ok(self.part(self.layout().batch(range)?))
     }
@@ -110,8 +111,8 @@ impl View {
     /// Refuses what a kernel cannot read as a tensor of floats: another element type, or a buffer without `STORAGE`.
     pub(crate) fn expect_floats(&self, argument: &str) -> Result<()> {
         if !self.element().is_float() {
-            let (was, may_be) = (self.element().to_string(), "f32, f16 or bf16".into());
-            return Err(Error::Tensor { argument: argument.into(), was, may_be });
+            let (was, may_be) = (self.element().to_string(), "f32, f16 or bf16");
+            return Err(Error::new(ErrorKind::Tensor, argument, was, may_be));
         }
         self.expect_usage(argument, wgpu::BufferUsages::STORAGE)
     }
@@ -122,11 +123,12 @@ impl View {
         if !self.layout().repeats_elements() {
             return Ok(());
         }
-        Err(Error::Tensor {
-            argument: argument.into(),
-            was: format!("{:?}, where several indices name one element", self.layout()),
-            may_be: "one that names each element once, since it is written".into(),
-        })
+        Err(Error::new(
+            ErrorKind::Tensor,
+            argument,
+            format!("{:?}, where several indices name one element", self.layout()),
+            "one that names each element once, since it is written",
+        ))
     }
 
     /// Refuses a written view that shares elements with another one.
@@ -134,8 +136,8 @@ impl View {
         if self.buffer() != other.buffer() || !self.may_overlap(other) {
             return Ok(());
         }
-        let may_be = "views that share no element".into();
-        Err(Error::Overlap { argument: argument.into(), other: name.into(), may_be })
+        let may_be = "views that share no element";
+        Err(Error::new(ErrorKind::Overlap, argument, name, may_be))
     }
 
     /// Refuses a written view in the buffer of one that the same dispatch reads.
@@ -143,8 +145,8 @@ impl View {
         if self.buffer() != other.buffer() {
             return Ok(());
         }
-        let may_be = "in another buffer: one dispatch may not read and write the same one".into();
-        Err(Error::Overlap { argument: argument.into(), other: name.into(), may_be })
+        let may_be = "in another buffer: one dispatch may not read and write the same one";
+        Err(Error::new(ErrorKind::Overlap, argument, name, may_be))
     }
 
     /// Whether the two may share a byte of their buffer, if it is the same one.
@@ -166,7 +168,7 @@ impl View {
         if self.element() == wanted {
             return Ok(());
         }
-        Err(Error::Tensor { argument: argument.into(), was: self.element().to_string(), may_be: wanted.to_string() })
+        Err(Error::new(ErrorKind::Tensor, argument, self.element().to_string(), wanted.to_string()))
     }
 
     /// Refuses a buffer that was made without a usage.
@@ -174,11 +176,12 @@ impl View {
         if self.buffer().usage().contains(wanted) {
             return Ok(());
         }
-        Err(Error::Usage {
-            argument: argument.into(),
-            was: format!("{:?}", self.buffer().usage()),
-            may_be: format!("{:?} | {wanted:?}", self.buffer().usage()),
-        })
+        Err(Error::new(
+            ErrorKind::Usage,
+            argument,
+            format!("{:?}", self.buffer().usage()),
+            format!("{:?} | {wanted:?}", self.buffer().usage()),
+        ))
     }
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
 /// All of a job's queries in one dispatch.
 ///
 /// # Errors
-/// [`Error::Tensor`](crate::Error::Tensor) for more than [`MOST_KEYS`] keys and positions.
+/// [`Tensor`](crate::ErrorKind::Tensor) for more than [`MOST_KEYS`] keys and positions.
 pub(crate) fn step(job: &Job, subgroups: bool) -> Result<Step> {
     expect_keys(job, MOST_KEYS, "rows")?;
     let (words, value_words) = job.words();

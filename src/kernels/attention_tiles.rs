@@ -76,7 +76,7 @@ const MOST_KEYS_ON_CPU: usize = 4096;
 /// All of a job's queries.
 ///
 /// # Errors
-/// [`Error::Tensor`](crate::Error::Tensor) for more than [`MOST_KEYS_ON_CPU`] keys and positions there.
+/// [`Tensor`](crate::ErrorKind::Tensor) for more than [`MOST_KEYS_ON_CPU`] keys and positions there.
 pub(crate) fn steps(job: &Job, software: bool) -> Result<Vec<Step>> {
     if software {
         expect_keys(job, MOST_KEYS_ON_CPU, "tiles")?;

@@ -77,7 +77,7 @@ pub(crate) fn all() -> impl Iterator<Item = Shader> {
 /// Turns `x`, `[batch, tokens, heads, channels]`, into scratch memory: the tensor there, and the dispatch.
 ///
 /// # Errors
-/// [`Error::Limit`](crate::Error::Limit) if the scratch tensor is too large, [`Error::Tensor`](crate::Error::Tensor) for
+/// [`Limit`](crate::ErrorKind::Limit) if the scratch tensor is too large, [`Tensor`](crate::ErrorKind::Tensor) for
 /// more pairs than a uniform holds.
 pub(crate) fn step(x: Operand, rotation: &Rotation, stand: Stand, scratch: &mut Scratch) -> Result<(Operand, Step)> {
     rotation::expect_pairs(rotation)?;

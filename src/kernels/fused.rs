@@ -6,7 +6,7 @@ use super::step::{Operand, Step};
 use super::{cope_logits, rotation, words};
 use crate::attention::{Rotation, VisibleKeys};
 use crate::gpu::{Access, Binding, Shader};
-use crate::{ElementType, Error, Pairing, Result};
+use crate::{ElementType, Error, ErrorKind, Pairing, Result};
 use bytemuck::{Pod, Zeroable};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
@@ -277,11 +277,12 @@ pub(crate) fn expect_keys(job: &Job, most: usize, schedule: &str) -> Result<()> 
     if keys + positions <= most {
         return Ok(());
     }
-    Err(Error::Tensor {
-        argument: "k".into(),
-        was: format!("one of {keys} keys, with {positions} positions"),
-        may_be: format!("up to {most} of both together, scheduled by {schedule}, or a split schedule"),
-    })
+    Err(Error::new(
+        ErrorKind::Tensor,
+        "k",
+        format!("one of {keys} keys, with {positions} positions"),
+        format!("up to {most} of both together, scheduled by {schedule}, or a split schedule"),
+    ))
 }
 
 fn choose(on: bool, a: Module, b: Module) -> Module {

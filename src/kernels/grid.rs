@@ -1,6 +1,6 @@
 //! How work meets a device's limits: how many groups to start, and which range of a buffer to bind.
 
-use crate::{ElementType, Error, Layout, Result};
+use crate::{ElementType, Error, ErrorKind, Layout, Result};
 use std::ops::Range;
 
 /// The limits that plans depend on.
@@ -71,11 +71,12 @@ impl Limits {
         if groups <= self.groups {
             return Ok(());
         }
-        Err(Error::Limit {
-            limit: "max_compute_workgroups_per_dimension".into(),
-            was: format!("{groups} groups for {argument}"),
-            may_be: format!("up to {} groups on this device", self.groups),
-        })
+        Err(Error::new(
+            ErrorKind::Limit,
+            "max_compute_workgroups_per_dimension",
+            format!("{groups} groups for {argument}"),
+            format!("up to {} groups on this device", self.groups),
+        ))
     }
 
     /// Refuses a binding that is larger than the device allows.
@@ -83,11 +84,12 @@ impl Limits {
         if bytes <= self.binding {
             return Ok(());
         }
-        Err(Error::Limit {
-            limit: "max_storage_buffer_binding_size".into(),
-            was: format!("{bytes} bytes for {argument}"),
-            may_be: format!("up to {} bytes on this device", self.binding),
-        })
+        Err(Error::new(
+            ErrorKind::Limit,
+            "max_storage_buffer_binding_size",
+            format!("{bytes} bytes for {argument}"),
+            format!("up to {} bytes on this device", self.binding),
+        ))
     }
 }
 

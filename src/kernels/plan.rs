@@ -4,7 +4,7 @@ use super::grid::Limits;
 use super::region::Region;
 use super::step::{Operand, Step, Tensor};
 use crate::gpu::{Gpu, Prepared, View};
-use crate::{ElementType, Error, Layout, Result};
+use crate::{ElementType, Error, ErrorKind, Layout, Result};
 
 /// Bytes of one scratch tensor at most, whatever the device allows: more work in one region gains nothing.
 const SCRATCH_BYTES: u64 = 256 << 20;
@@ -37,17 +37,18 @@ impl Scratch {
     /// A tensor of 32-bit elements that lies `[batch, heads, tokens, channels]` in memory.
     ///
     /// # Errors
-    /// [`Error::Limit`] if it is too large for a binding.
+    /// [`Limit`](crate::ErrorKind::Limit) if it is too large for a binding.
     pub(crate) fn take(&mut self, shape: [usize; 4]) -> Result<Operand> {
         let first = self.end.next_multiple_of(self.alignment);
         let layout = Layout::heads_first(shape)?.offset_by(first)?;
         let bytes = layout.elements() as u64 * 4;
         if bytes > self.most {
-            return Err(Error::Limit {
-                limit: "max_storage_buffer_binding_size".into(),
-                was: format!("{bytes} bytes of scratch memory for one token and head"),
-                may_be: format!("up to {} bytes", self.most),
-            });
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "max_storage_buffer_binding_size",
+                format!("{bytes} bytes of scratch memory for one token and head"),
+                format!("up to {} bytes", self.most),
+            ));
         }
         // A binding is never empty.
         self.end = first + layout.elements().max(1);
@@ -65,7 +66,7 @@ impl Plan {
     /// Regions use the same scratch memory one after the other.
     ///
     /// # Errors
-    /// [`Error::Limit`] if not even one token of one head fits.
+    /// [`Limit`](crate::ErrorKind::Limit) if not even one token of one head fits.
     pub(crate) fn new(whole: Region, limits: Limits, first: usize, steps: &StepsOfRegion) -> Result<Self> {
         let pieces = whole.cover(&|region: &Region| {
             let mut scratch = Scratch::new(first, limits);
@@ -116,11 +117,12 @@ pub(crate) fn expect_scratch(argument: &str, scratch: &View, end: usize) -> Resu
     if gapless && layout.offset() + elements >= end {
         return Ok(());
     }
-    Err(Error::Tensor {
-        argument: argument.into(),
-        was: format!("{layout:?}"),
-        may_be: format!("[1, 1, 1, at least {}] without gaps", end - layout.offset()),
-    })
+    Err(Error::new(
+        ErrorKind::Tensor,
+        argument,
+        format!("{layout:?}"),
+        format!("[1, 1, 1, at least {}] without gaps", end - layout.offset()),
+    ))
 }
 
 #[cfg(test)]

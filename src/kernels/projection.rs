@@ -6,7 +6,7 @@ use super::region::Region;
 use super::step::{Operand, Step};
 use super::words;
 use crate::gpu::{Access, Binding, Shader};
-use crate::{ElementType, Error, Layout, Result};
+use crate::{ElementType, Error, ErrorKind, Layout, Result};
 use bytemuck::{Pod, Zeroable};
 
 const TILES: Module = Module { name: "projection_tiles", wgsl: include_str!("../../shaders/projection_tiles.wgsl") };
@@ -178,16 +178,17 @@ impl Job {
     /// A step for each piece of the tokens and each of the outputs, none of which is empty.
     ///
     /// # Errors
-    /// [`Error::Limit`] if one token, or one output, does not fit into the device's limits; [`Error::Tensor`] for more
-    /// inputs than the kernel's loops are good for.
+    /// [`Limit`](crate::ErrorKind::Limit) if one token, or one output, does not fit into the device's limits;
+    /// [`Tensor`](crate::ErrorKind::Tensor) for more inputs than the kernel's loops are good for.
     pub(crate) fn steps(&self, kernel: Kernel, limits: Limits) -> Result<Vec<Step>> {
         let [_, outputs, _, inputs] = self.weight.layout.shape();
         if inputs > kernel.most_inputs() {
-            return Err(Error::Tensor {
-                argument: "x".into(),
-                was: format!("one of {inputs} inputs to a token"),
-                may_be: format!("one of up to {} inputs for this schedule", kernel.most_inputs()),
-            });
+            return Err(Error::new(
+                ErrorKind::Tensor,
+                "x",
+                format!("one of {inputs} inputs to a token"),
+                format!("one of up to {} inputs for this schedule", kernel.most_inputs()),
+            ));
         }
         let [batch, tokens, ..] = self.y.layout.shape();
         let of = |operand: Operand, layout| Operand { layout, ..operand };
@@ -304,7 +305,7 @@ mod tests {
     fn inputs_are_as_many_as_loops_are_good_for() {
         let long = job(1, MOST_INPUTS + 1, 4);
         let refused = long.steps(Kernel::Tiles, Limits::LOWEST);
-        assert!(matches!(refused, Err(Error::Tensor { argument, .. }) if argument == "x"));
+        assert!(refused.is_err_and(|error| error.argument() == "x"));
         assert!(long.steps(Kernel::Dots { software: true, four_tokens: false }, Limits::LOWEST).is_ok());
         assert!(job(1, MOST_SHARED_INPUTS + 1, 4).steps(Kernel::Rows, Limits::LOWEST).is_err());
     }

@@ -2,7 +2,7 @@
 
 use super::modules::Lane;
 use crate::attention::Rotation;
-use crate::{Error, Pairing, Result};
+use crate::{Error, ErrorKind, Pairing, Result};
 use bytemuck::{Pod, Zeroable};
 
 /// Pairs that the uniform has room for, by fours: twice what the largest heads known have.
@@ -26,11 +26,12 @@ pub(crate) fn expect_pairs(rotation: &Rotation) -> Result<()> {
     if pairs <= most {
         return Ok(());
     }
-    Err(Error::Tensor {
-        argument: "rotation".into(),
-        was: format!("one of {pairs} pairs"),
-        may_be: format!("one of up to {most} pairs; rotate before for more"),
-    })
+    Err(Error::new(
+        ErrorKind::Tensor,
+        "rotation",
+        format!("one of {pairs} pairs"),
+        format!("one of up to {most} pairs; rotate before for more"),
+    ))
 }
 
 /// How many lanes there are, from which word of a head on, and how far a lane's two words lie apart.

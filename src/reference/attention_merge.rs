@@ -2,7 +2,7 @@
 
 use super::Attended;
 use crate::attention::MASKED;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Merges what attention gave over parts of the keys into what it gives over all of them:
 /// `lse = log sum of exp(lse_i)` and `out = sum of exp(lse_i - lse) * out_i`. Exact, in any order of the parts.
@@ -10,18 +10,19 @@ use crate::{Error, Result};
 /// The gate sums are those of the first part, which must be the leftmost: it was made with the others' to its right.
 ///
 /// # Errors
-/// [`Error::Tensor`] if the parts are of different shapes, or there is none.
+/// [`Tensor`](crate::ErrorKind::Tensor) if the parts are of different shapes, or there is none.
 pub fn attention_merge(parts: &[Attended]) -> Result<Attended> {
     let Some((first, rest)) = parts.split_first() else {
-        return Err(Error::Tensor { argument: "parts".into(), was: "none".into(), may_be: "at least one".into() });
+        return Err(Error::new(ErrorKind::Tensor, "parts", "none", "at least one"));
     };
     let sizes = |part: &Attended| (part.out.len(), part.lse.len());
     if let Some(other) = rest.iter().find(|part| sizes(part) != sizes(first)) {
-        return Err(Error::Tensor {
-            argument: "parts".into(),
-            was: format!("{:?} outputs and log-sum-exps beside {:?}", sizes(other), sizes(first)),
-            may_be: "of one shape".into(),
-        });
+        return Err(Error::new(
+            ErrorKind::Tensor,
+            "parts",
+            format!("{:?} outputs and log-sum-exps beside {:?}", sizes(other), sizes(first)),
+            "of one shape",
+        ));
     }
     let channels = first.out.len().checked_div(first.lse.len()).unwrap_or_default();
     let mut merged = Attended { out: vec![0.0; first.out.len()], ..first.clone() };

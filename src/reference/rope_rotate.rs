@@ -2,7 +2,7 @@
 
 use super::rope_table;
 use crate::frequencies::Frequencies;
-use crate::{Direction, Error, Layout, Pairing, Result};
+use crate::{Direction, Error, ErrorKind, Layout, Pairing, Result};
 
 /// Turns one tensor `[batch, tokens, heads, channels]` in place; `position(b, t)` says where a token stands.
 ///
@@ -19,7 +19,7 @@ use crate::{Direction, Error, Layout, Pairing, Result};
 /// ```
 ///
 /// # Errors
-/// [`Error::Tensor`] if the layout reaches past `x`, or its heads have too few channels.
+/// [`Tensor`](crate::ErrorKind::Tensor) if the layout reaches past `x`, or its heads have too few channels.
 pub fn rope_rotate(
     x: &mut [f64],
     layout: Layout,
@@ -31,18 +31,20 @@ pub fn rope_rotate(
 ) -> Result<()> {
     let [batch, tokens, heads, channels] = layout.shape();
     if first_channel.checked_add(frequencies.rotary_dim()).is_none_or(|end| end > channels) {
-        return Err(Error::Tensor {
-            argument: "layout".into(),
-            was: format!("heads of {channels} channels"),
-            may_be: format!("heads that hold the {} from {first_channel} on", frequencies.rotary_dim()),
-        });
+        return Err(Error::new(
+            ErrorKind::Tensor,
+            "layout",
+            format!("heads of {channels} channels"),
+            format!("heads that hold the {} from {first_channel} on", frequencies.rotary_dim()),
+        ));
     }
     if layout.span().end > x.len() {
-        return Err(Error::Tensor {
-            argument: "layout".into(),
-            was: format!("{layout:?}, which ends at element {}", layout.span().end),
-            may_be: format!("one within {} elements", x.len()),
-        });
+        return Err(Error::new(
+            ErrorKind::Tensor,
+            "layout",
+            format!("{layout:?}, which ends at element {}", layout.span().end),
+            format!("one within {} elements", x.len()),
+        ));
     }
     if layout.is_empty() {
         return Ok(());

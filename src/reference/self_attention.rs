@@ -26,7 +26,7 @@ use crate::{Layout, Result};
 /// ```
 ///
 /// # Errors
-/// [`Error::Tensor`](crate::Error::Tensor) if shapes do not go together, [`Error::Setting`](crate::Error::Setting) for
+/// [`Tensor`](crate::ErrorKind::Tensor) if shapes do not go together, [`Setting`](crate::ErrorKind::Setting) for
 /// numbers of heads that do not; what `rotate` gives.
 pub fn self_attention(
     layer: &SelfAttention<Tensor<'_>>,

@@ -4,7 +4,7 @@ use super::rotate::{Operand, Rotate};
 use super::table::Serves;
 use super::{Rope, RopeTable};
 use crate::gpu::View;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A view, its argument's name, and whether it is written.
 struct Used<'a> {
@@ -118,11 +118,12 @@ impl Rotate {
         let axes = rope.n_axes();
         let positions = self.positions.numbers(self.rows(), axes);
         if positions.is_none() && axes > 1 && self.table.is_none() {
-            return Err(Error::Position {
-                argument: "positions".into(),
-                was: "one number for a token".into(),
-                may_be: format!("a view with {axes} numbers for each token, as the encoding has axes"),
-            });
+            return Err(Error::new(
+                ErrorKind::Position,
+                "positions",
+                "one number for a token",
+                format!("a view with {axes} numbers for each token, as the encoding has axes"),
+            ));
         }
         let rows = self.operands().filter_map(|operand| Some(operand.rows.as_ref()?.numbers(self.rows())));
         for numbers in positions.into_iter().chain(rows) {
@@ -136,11 +137,12 @@ impl Rotate {
 /// Refuses to read from a buffer that the same dispatch writes.
 fn expect_unwritten(argument: &str, view: &View, used: &[Used<'_>]) -> Result<()> {
     match used.iter().find(|used| used.written && used.view.buffer() == view.buffer()) {
-        Some(clash) => Err(Error::Overlap {
-            argument: argument.into(),
-            other: clash.argument.clone(),
-            may_be: "in another buffer: one dispatch may not read and write the same one".into(),
-        }),
+        Some(clash) => Err(Error::new(
+            ErrorKind::Overlap,
+            argument,
+            clash.argument.clone(),
+            "in another buffer: one dispatch may not read and write the same one",
+        )),
         None => Ok(()),
     }
 }
@@ -150,11 +152,12 @@ fn check_overlap(used: &[Used<'_>]) -> Result<()> {
         for b in &used[i + 1..] {
             let shared = (a.written || b.written) && a.view.buffer() == b.view.buffer();
             if shared && a.view.may_overlap(b.view) {
-                return Err(Error::Overlap {
-                    argument: a.argument.clone(),
-                    other: b.argument.clone(),
-                    may_be: "the same view in place, or views that share no element".into(),
-                });
+                return Err(Error::new(
+                    ErrorKind::Overlap,
+                    a.argument.clone(),
+                    b.argument.clone(),
+                    "the same view in place, or views that share no element",
+                ));
             }
         }
     }
@@ -162,5 +165,5 @@ fn check_overlap(used: &[Used<'_>]) -> Result<()> {
 }
 
 fn tensor(argument: &str, was: String, may_be: String) -> Error {
-    Error::Tensor { argument: argument.into(), was, may_be }
+    Error::new(ErrorKind::Tensor, argument, was, may_be)
 }

@@ -40,8 +40,8 @@ impl Rope {
     /// Puts frequencies on the device. The channels that turn are the first `frequencies.rotary_dim()` of each head.
     ///
     /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit), [`Error::OutOfMemory`](crate::Error::OutOfMemory) or
-    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device cannot take them.
+    /// [`Limit`](crate::ErrorKind::Limit), [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) if the device cannot take them.
     pub fn new(gpu: &Gpu, frequencies: &Frequencies, pairing: Pairing) -> Result<Self> {
         let axes = Axes::one(frequencies.pairs());
         Ok(Self {
@@ -88,7 +88,7 @@ impl Rope {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) if the two have different numbers of pairs; else as [`Rope::new`].
+    /// [`Setting`](crate::ErrorKind::Setting) if the two have different numbers of pairs; else as [`Rope::new`].
     pub fn between(gpu: &Gpu, from: &Frequencies, to: &Frequencies, pairing: Pairing) -> Result<Self> {
         if from.pairs() != to.pairs() {
             return Err(crate::Error::setting(
@@ -108,7 +108,7 @@ impl Rope {
     /// Positions then come from a view `[batch, tokens, axes, 1]` ([`Positions::PerToken`]).
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) if the axes are for another number of pairs; else as [`Rope::new`].
+    /// [`Setting`](crate::ErrorKind::Setting) if the axes are for another number of pairs; else as [`Rope::new`].
     pub fn with_axes(mut self, axes: &Axes) -> Result<Self> {
         let pairs = axes.axis_of_pair().len();
         if pairs != self.pairs() {

@@ -1,7 +1,7 @@
 //! Where tokens stand, and which rows of a cache they are kept in.
 
 use crate::gpu::View;
-use crate::{ElementType, Error, Result};
+use crate::{ElementType, Error, ErrorKind, Result};
 
 /// Where the tokens stand.
 #[derive(Debug, Clone)]
@@ -102,14 +102,15 @@ impl Numbers<'_> {
         if fits(b, batch) && tokens_fit && a == axes && channels == 1 {
             return Ok(());
         }
-        Err(Error::Tensor {
-            argument: self.argument.into(),
-            was: format!("{:?}", self.view.shape()),
-            may_be: format!(
+        Err(Error::new(
+            ErrorKind::Tensor,
+            self.argument,
+            format!("{:?}", self.view.shape()),
+            format!(
                 "[{batch}, {tokens}, {axes}, 1], where a 1 serves the whole batch{}",
                 if self.shared { " or all tokens" } else { "" }
             ),
-        })
+        ))
     }
 
     /// The view's layout with a place for each row and token.

@@ -6,7 +6,7 @@ use super::{CacheRows, Positions, Rope, RopeTable};
 use crate::gpu::{Dispatch, Prepared, Slot, View};
 use crate::kernels::grid::Limits;
 use crate::kernels::rope_rotate::{Angles, CacheRows as RowsOfCache, Data, Elements, Job, Tensor};
-use crate::{Direction, Error, Result};
+use crate::{Direction, Error, ErrorKind, Result};
 
 /// What to rotate, from where to where, by which angles.
 ///
@@ -131,10 +131,10 @@ impl Rope {
     /// queries and keys lie in buffers that one dispatch may not bind together. Empty tensors need none.
     ///
     /// # Errors
-    /// [`Error::Tensor`] for shapes, strides and element types that do not go together, [`Error::Overlap`] where a
-    /// written view meets another, [`Error::Usage`] for a buffer without `STORAGE`, [`Error::Position`] for a position
-    /// outside of the table or past `i32::MAX`, [`Error::Limit`] where not even one token's head fits into the device's
-    /// limits.
+    /// [`Tensor`](crate::ErrorKind::Tensor) for shapes, strides and element types that do not go together,
+    /// [`Overlap`](crate::ErrorKind::Overlap) where a written view meets another, [`Usage`](crate::ErrorKind::Usage) for a
+    /// buffer without `STORAGE`, [`Position`](crate::ErrorKind::Position) for a position outside of the table or past
+    /// `i32::MAX`, [`Limit`](crate::ErrorKind::Limit) where not even one token's head fits into the device's limits.
     pub fn prepare(&self, rotate: &Rotate) -> Result<Prepared> {
         rotate.check(self)?;
         let pieces = rotate.pieces(Limits::from(self.gpu.limits()));
@@ -299,5 +299,5 @@ impl Rotate {
 }
 
 fn position(was: String, may_be: String) -> Error {
-    Error::Position { argument: "positions".into(), was, may_be }
+    Error::new(ErrorKind::Position, "positions", was, may_be)
 }

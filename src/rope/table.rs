@@ -6,7 +6,7 @@ use crate::frequencies::{Axes, Frequencies};
 use crate::gpu::{Dispatch, Prepared, Shader, Slot, View};
 use crate::kernels::grid::Limits;
 use crate::kernels::rope_table::{self, Rows};
-use crate::{ElementType, Error, Result};
+use crate::{ElementType, Error, ErrorKind, Result};
 use std::ops::Range;
 
 /// Cosines and sines on the device: f32 `[rows, 2, pairs]`, in each row the cosines first.
@@ -70,26 +70,25 @@ impl Rope {
     /// A table for `tokens` positions from `start` on.
     ///
     /// # Errors
-    /// [`Error::Position`] if the last position is not an i32; [`Error::Setting`] if a token has several positions, of
-    /// which a range says nothing; [`Error::Limit`] if the table is larger than a binding of this device;
-    /// [`Error::OutOfMemory`] if there is no room for it.
+    /// [`Position`](crate::ErrorKind::Position) if the last position is not an i32; [`Setting`](crate::ErrorKind::Setting)
+    /// if a token has several positions, of which a range says nothing; [`Limit`](crate::ErrorKind::Limit) if the table is
+    /// larger than a binding of this device; [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if there is no room for it.
     pub fn table(&self, start: i32, tokens: usize) -> Result<RopeTable> {
         if self.n_axes() > 1 {
             return Err(Error::setting("axes", self.n_axes(), "1 for a range of positions; else Rope::table_for"));
         }
         let end = i64::try_from(tokens).ok().and_then(|n| n.checked_add(start.into()));
         let Some(end) = end.filter(|&end| end <= i64::from(i32::MAX) + 1) else {
-            return Err(Error::Position {
-                argument: "tokens".into(),
-                was: format!("{tokens} from position {start} on"),
-                may_be: format!("up to position {}", i32::MAX),
-            });
+            return Err(Error::new(
+                ErrorKind::Position,
+                "tokens",
+                format!("{tokens} from position {start} on"),
+                format!("up to position {}", i32::MAX),
+            ));
         };
         // All i32 positions at once are one row more than a u32 counts.
-        let rows = u32::try_from(tokens).map_err(|_| Error::Position {
-            argument: "tokens".into(),
-            was: tokens.to_string(),
-            may_be: format!("up to {} at once", u32::MAX),
+        let rows = u32::try_from(tokens).map_err(|_| {
+            Error::new(ErrorKind::Position, "tokens", tokens.to_string(), format!("up to {} at once", u32::MAX))
         })?;
         let rows = Rows { rows, start, start_step: 1, positions: None };
         self.table_of(rows, None, Serves::Range(start.into()..end))
@@ -101,13 +100,13 @@ impl Rope {
     /// A rotation that uses it takes its angles from there, row by row, and needs no positions of its own.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the view is not of that kind, [`Error::Usage`] if its buffer lacks `STORAGE`; else as
-    /// [`Rope::table`].
+    /// [`Tensor`](crate::ErrorKind::Tensor) if the view is not of that kind, [`Usage`](crate::ErrorKind::Usage) if its
+    /// buffer lacks `STORAGE`; else as [`Rope::table`].
     pub fn table_for(&self, positions: &View) -> Result<RopeTable> {
         let [batch, tokens, ..] = positions.shape();
         let wanted = [batch, tokens, self.n_axes()];
         Numbers { argument: "positions", view: positions, step: 0, wanted, shared: false }.check()?;
-        let refused = |was: String, may_be: String| Error::Tensor { argument: "positions".into(), was, may_be };
+        let refused = |was: String, may_be: String| Error::new(ErrorKind::Tensor, "positions", was, may_be);
         let layout = positions
             .layout()
             .rows_joined()

@@ -11,7 +11,7 @@ use crate::common::{Random, Recording, gpu};
 use half::{bf16, f16};
 use phasor::attention::MASKED;
 use phasor::reference::Tensor;
-use phasor::{ElementType, Error, Gpu, Layout, Result, View};
+use phasor::{ElementType, Error, ErrorKind, Gpu, Layout, Result, View};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, RngSeed, TestCaseError, TestError, TestRunner};
 use std::collections::HashMap;
@@ -274,7 +274,7 @@ impl Draw {
         let outcome = self.run(operation, &placed);
         match outcome {
             Ok(()) => Ok(()),
-            Err(Failure::Refused(Error::Limit { .. })) => Ok(()),
+            Err(Failure::Refused(error)) if error.kind() == ErrorKind::Limit => Ok(()),
             Err(Failure::Refused(error)) if self.wrong.is_empty() => {
                 Err(TestCaseError::fail(format!("refused: {error}")))
             }
@@ -394,15 +394,9 @@ impl From<Error> for Failure {
 }
 
 fn names_something(error: &Error) -> bool {
-    let all_there = |texts: [&String; 3]| texts.iter().all(|text| !text.is_empty());
-    match error {
-        Error::Setting { field: name, was, may_be }
-        | Error::Tensor { argument: name, was, may_be }
-        | Error::Usage { argument: name, was, may_be }
-        | Error::Position { argument: name, was, may_be }
-        | Error::Overlap { argument: name, other: was, may_be } => all_there([name, was, may_be]),
-        _ => false,
-    }
+    use ErrorKind::{Overlap, Position, Setting, Tensor, Usage};
+    let may_be_blamed = matches!(error.kind(), Setting | Tensor | Usage | Position | Overlap);
+    may_be_blamed && [error.argument(), error.was(), error.may_be()].iter().all(|text| !text.is_empty())
 }
 
 impl Placed {

@@ -25,7 +25,7 @@ pub async fn device(device: &JsValue) -> Result<Gpu> {
     let instance = while_it_is(&navigator, "gpu", &gpu, || {
         wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
     })?;
-    let refused = |reason: String| phasor::Error::Device { argument: "device".into(), reason };
+    let refused = |reason: String| phasor::Error::new(phasor::ErrorKind::Device, "device", reason, "");
     let adapter = instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await;
     let adapter = adapter.map_err(|e| refused(e.to_string()))?;
     let made = adapter.request_device(&wgpu::DeviceDescriptor::default()).await;

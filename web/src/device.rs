@@ -120,7 +120,9 @@ impl Device {
     fn expect_there(&self, what: &str) -> Result<()> {
         match &*self.0.lost.borrow() {
             None => Ok(()),
-            Some(message) => Err(phasor::Error::DeviceLost { reason: format!("{what}: {message}") }.into()),
+            Some(message) => {
+                Err(phasor::Error::new(phasor::ErrorKind::DeviceLost, "", format!("{what}: {message}"), "").into())
+            }
         }
     }
 }
@@ -140,8 +142,8 @@ pub fn rejected(error: JsError) -> Promise {
 
 fn device_error(what: &str, bytes: u64, filter: &str, value: &JsValue) -> JsError {
     if filter == FILTERS[0] {
-        return phasor::Error::OutOfMemory { argument: what.into(), bytes }.into();
+        return phasor::Error::new(phasor::ErrorKind::OutOfMemory, what, format!("{bytes} bytes"), "").into();
     }
     let message = Reflect::get(value, &"message".into()).ok().and_then(|message| message.as_string());
-    phasor::Error::Device { argument: what.into(), reason: message.unwrap_or_default() }.into()
+    phasor::Error::new(phasor::ErrorKind::Device, what, message.unwrap_or_default(), "").into()
 }

@@ -20,26 +20,14 @@ impl JsError {
     pub fn other(argument: &str, value: &JsValue) -> Self {
         let message = value.dyn_ref::<js_sys::Error>().map(|error| error.message().into());
         let reason = message.or_else(|| value.as_string()).unwrap_or_default();
-        phasor::Error::Device { argument: argument.into(), reason }.into()
+        phasor::Error::new(phasor::ErrorKind::Device, argument, reason, "").into()
     }
 }
 
 impl From<phasor::Error> for JsError {
     fn from(error: phasor::Error) -> Self {
-        let (code, argument) = match &error {
-            phasor::Error::Setting { field, .. } => ("Setting", Some(field)),
-            phasor::Error::Tensor { argument, .. } => ("Tensor", Some(argument)),
-            phasor::Error::Overlap { argument, .. } => ("Overlap", Some(argument)),
-            phasor::Error::Usage { argument, .. } => ("Usage", Some(argument)),
-            phasor::Error::Position { argument, .. } => ("Position", Some(argument)),
-            phasor::Error::Limit { limit, .. } => ("Limit", Some(limit)),
-            phasor::Error::NoAdapter { .. } => ("NoAdapter", None),
-            phasor::Error::DeviceLost { .. } => ("DeviceLost", None),
-            phasor::Error::OutOfMemory { argument, .. } => ("OutOfMemory", Some(argument)),
-            phasor::Error::Device { argument, .. } => ("Device", Some(argument)),
-            _ => ("Other", None),
-        };
-        Self(failed(code, argument.map(String::as_str), &error.to_string()))
+        let argument = Some(error.argument()).filter(|argument| !argument.is_empty());
+        Self(failed(&format!("{:?}", error.kind()), argument, &error.to_string()))
     }
 }
 
@@ -58,5 +46,5 @@ impl From<JsError> for JsValue {
 
 /// A tensor, number or word that cannot be: the argument's name, what it was, what it may be.
 pub fn refused(argument: &str, was: impl Into<String>, may_be: impl Into<String>) -> JsError {
-    phasor::Error::Tensor { argument: argument.into(), was: was.into(), may_be: may_be.into() }.into()
+    phasor::Error::new(phasor::ErrorKind::Tensor, argument, was, may_be).into()
 }

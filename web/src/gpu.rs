@@ -48,7 +48,7 @@ impl Gpu {
             if !adopt::offers_webgpu() {
                 let reason = "there is no navigator.gpu here: a browser with WebGPU turned on has it, for pages from https \
                               or localhost";
-                return Err(phasor::Error::NoAdapter { reason: reason.into() }.into());
+                return Err(phasor::Error::new(phasor::ErrorKind::NoAdapter, "", reason, "").into());
             }
             Ok(Gpu { device: Device::new(phasor::Gpu::request().await?) }.into())
         }))

@@ -142,8 +142,8 @@ pub fn rotate(
     let start = start.unwrap_or(0);
     if listed.is_none() && i64::from(start) + tokens as i64 > i64::from(i32::MAX) + 1 {
         let may_be = format!("at most {} for {tokens} tokens", i64::from(i32::MAX) + 1 - tokens as i64);
-        let argument = "options.positions".into();
-        return Err(phasor::Error::Position { argument, was: start.to_string(), may_be }.into());
+        let argument = "options.positions";
+        return Err(phasor::Error::new(phasor::ErrorKind::Position, argument, start.to_string(), may_be).into());
     }
     let position = |b: usize, t: usize| match &listed {
         Some(listed) => listed.get(b * tokens + t).copied().unwrap_or_default(),

@@ -5,7 +5,7 @@ use crate::outcome::Outcome;
 use crate::progress::Bar;
 use crate::{adapter, report};
 use clap::Args;
-use phasor::{Error, Gpu};
+use phasor::{ErrorKind, Gpu};
 use phasor_measure::{Activations, Demo as Report, Measurement, Sizes, bench, demo};
 use pollster::block_on;
 use serde_json::json;
@@ -66,7 +66,7 @@ impl Demo {
         match wanted {
             Some(_) => adapter::open(wanted).map(Some),
             None => match Gpu::request_blocking() {
-                Err(Error::NoAdapter { .. }) => Ok(None),
+                Err(error) if error.kind() == ErrorKind::NoAdapter => Ok(None),
                 other => Ok(Some(other?)),
             },
         }

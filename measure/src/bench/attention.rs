@@ -209,7 +209,7 @@ impl<'a> Tensors<'a> {
 /// kernel that the library has for linear layers on this device.
 ///
 /// # Errors
-/// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
+/// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit) for impossible sizes, and those
 /// of the device.
 pub fn attention_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Operation>> {
     let tensors = Tensors::new(gpu, sizes)?;
@@ -230,7 +230,7 @@ pub fn attention_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Ope
 /// Times every operation in turn.
 ///
 /// # Errors
-/// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
+/// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit) for impossible sizes, and those
 /// of the device.
 pub async fn attention(gpu: &Gpu, sizes: AttentionSizes, progress: Progress<'_>) -> Result<Measurement> {
     measure(gpu, Subject::Attention(sizes), || attention_operations(gpu, &sizes), progress).await

@@ -1,7 +1,7 @@
 //! Three clocks: the wall's, the device's own, where it has one, and the processor's, which counts a software device's
 //! work whatever else the machine does.
 
-use phasor::{Error, Gpu, Result};
+use phasor::{Error, ErrorKind, Gpu, Result};
 use web_time::Instant;
 
 /// Times one compute pass after the other.
@@ -136,5 +136,5 @@ impl DeviceClock {
 }
 
 fn lost(error: &dyn std::fmt::Display) -> Error {
-    Error::DeviceLost { reason: format!("measuring: {error}") }
+    Error::new(ErrorKind::DeviceLost, "", format!("measuring: {error}"), "")
 }

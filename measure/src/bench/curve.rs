@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Device, Progress, Step};
 use phasor::frequencies::Plain;
-use phasor::{Error, Gpu, Pairing, Result, Rope, Rotate};
+use phasor::{ErrorKind, Gpu, Pairing, Result, Rope, Rotate};
 use serde::Serialize;
 use web_time::Duration;
 
@@ -166,8 +166,8 @@ fn both(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Operation>> {
 /// Times rotation, attention and decode steps over sequences that double, each as far as the device and the budget go.
 ///
 /// # Errors
-/// [`Error::Setting`] for impossible sizes, and what goes wrong on the device. What the device has no room for ends a
-/// curve that has begun and is no error.
+/// [`Setting`](phasor::ErrorKind::Setting) for impossible sizes, and what goes wrong on the device. What the device has no
+/// room for ends a curve that has begun and is no error.
 pub async fn curves(gpu: &Gpu, sizes: CurveSizes, progress: Progress<'_>) -> Result<Curves> {
     sizes.check()?;
     let (mut curves, mut clock) = (Vec::new(), "wall");
@@ -209,7 +209,7 @@ async fn lines(gpu: &Gpu, sizes: &CurveSizes, make: Make, progress: Progress<'_>
         }
         tell(MAKING);
         let operations = match make(gpu, sizes, tokens) {
-            Err(error @ (Error::Limit { .. } | Error::OutOfMemory { .. })) if lines.has_begun() => {
+            Err(error) if lines.has_begun() && matches!(error.kind(), ErrorKind::Limit | ErrorKind::OutOfMemory) => {
                 lines.stopped = Some(Stop { tokens, reason: error.to_string() });
                 break;
             }
@@ -355,7 +355,10 @@ mod tests {
         }
         // A curve that cannot begin is not left out without a word.
         let refused = curves(&device(|limits| limits.max_buffer_size = 8 << 10));
-        assert!(matches!(&refused, Err(Error::Limit { limit, .. }) if limit == "max_buffer_size"), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(error) if error.kind() == ErrorKind::Limit && error.argument() == "max_buffer_size"),
+            "{refused:?}"
+        );
         Ok(())
     }
 

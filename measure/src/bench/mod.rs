@@ -19,7 +19,7 @@ pub use variants::{variants, variants_operations};
 
 use crate::{Device, Progress, Step};
 use clock::{Clock, Lap};
-use phasor::{ElementType, Error, Gpu, Prepared, Result, View};
+use phasor::{ElementType, Error, ErrorKind, Gpu, Prepared, Result, View};
 use serde::Serialize;
 use web_time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ impl Subject {
     /// Refuses sizes that cannot be, before anything is measured.
     ///
     /// # Errors
-    /// [`Error::Setting`] and [`Error::Limit`], which name the size.
+    /// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit), which name the size.
     pub fn check(self, gpu: &Gpu) -> Result<()> {
         match self {
             Self::Rotation(sizes) => sizes.check(gpu),
@@ -325,7 +325,7 @@ fn expect_even_heads(head_dim: u32) -> Result<()> {
 }
 
 fn setting(field: &str, was: u32, may_be: String) -> Result<()> {
-    Err(Error::Setting { field: field.into(), was: was.to_string(), may_be })
+    Err(Error::new(ErrorKind::Setting, field, was.to_string(), may_be))
 }
 
 /// Refuses tensors of so many elements each that the device has no buffers for, before the host makes them.
@@ -335,11 +335,12 @@ fn expect_buffers<const N: usize>(gpu: &Gpu, tensors: [[u32; 3]; N]) -> Result<(
     if largest <= most {
         return Ok(());
     }
-    Err(Error::Limit {
-        limit: "max_buffer_size".into(),
-        was: format!("{largest} bytes for a tensor"),
-        may_be: format!("up to {most} bytes on this device"),
-    })
+    Err(Error::new(
+        ErrorKind::Limit,
+        "max_buffer_size",
+        format!("{largest} bytes for a tensor"),
+        format!("up to {most} bytes on this device"),
+    ))
 }
 
 #[cfg(test)]

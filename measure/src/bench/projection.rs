@@ -4,7 +4,7 @@ use super::read::Read;
 use super::{Measurement, Operation, Subject, expect_buffers, expect_sizes, measure, noise, setting};
 use crate::Progress;
 use phasor::attention::{Projection, ProjectionSchedule};
-use phasor::{ElementType, Error, Gpu, Prepared, Result, View};
+use phasor::{ElementType, ErrorKind, Gpu, Prepared, Result, View};
 use serde::{Deserialize, Serialize};
 
 /// The tensors to measure on, and how often.
@@ -105,7 +105,8 @@ fn side(flop: u64) -> u32 {
 /// The layer by each schedule that this device is made for.
 ///
 /// # Errors
-/// [`Error::Setting`] and [`Error::Limit`] for impossible sizes, and those of the device.
+/// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit) for impossible sizes, and those of the
+/// device.
 pub fn projection_operations(gpu: &Gpu, sizes: &ProjectionSizes) -> Result<Vec<Operation>> {
     sizes.check(gpu)?;
     let tensors = Tensors::new(gpu, sizes)?;
@@ -123,7 +124,7 @@ pub fn projection_operations(gpu: &Gpu, sizes: &ProjectionSizes) -> Result<Vec<O
     ] {
         let prepared = match tensors.projection().schedule(schedule).prepare(gpu) {
             // Rows want subgroups.
-            Err(Error::Limit { limit, .. }) if limit == "subgroup_min_size" => continue,
+            Err(error) if error.kind() == ErrorKind::Limit && error.argument() == "subgroup_min_size" => continue,
             prepared => prepared?,
         };
         let is_chosen = name(&prepared) == chosen;
@@ -141,7 +142,8 @@ fn name(prepared: &Prepared) -> Option<String> {
 /// Times every operation in turn.
 ///
 /// # Errors
-/// [`Error::Setting`] and [`Error::Limit`] for impossible sizes, and those of the device.
+/// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit) for impossible sizes, and those of the
+/// device.
 pub async fn projection(gpu: &Gpu, sizes: ProjectionSizes, progress: Progress<'_>) -> Result<Measurement> {
     measure(gpu, Subject::Projection(sizes), || projection_operations(gpu, &sizes), progress).await
 }

@@ -4,7 +4,7 @@ use super::copy::Copy;
 use super::{Measurement, Operation, Subject, measure, noise};
 use crate::Progress;
 use phasor::frequencies::Plain;
-use phasor::{Error, Gpu, Pairing, Result, Rope, Rotate};
+use phasor::{Error, ErrorKind, Gpu, Pairing, Result, Rope, Rotate};
 use serde::{Deserialize, Serialize};
 
 /// The tensors to measure on, and how often.
@@ -39,9 +39,8 @@ impl Sizes {
 
     /// Refuses what no copy kernel could be shaped for, or the device does not hold in one binding.
     pub(super) fn check(&self, gpu: &Gpu) -> Result<()> {
-        let setting = |field: &str, was: u32, may_be: &str| {
-            Err(Error::Setting { field: field.into(), was: was.to_string(), may_be: may_be.into() })
-        };
+        let setting =
+            |field: &str, was: u32, may_be: &str| Err(Error::new(ErrorKind::Setting, field, was.to_string(), may_be));
         for (field, was) in
             [("tokens", self.tokens), ("heads", self.heads), ("kv-heads", self.kv_heads), ("rounds", self.rounds)]
         {
@@ -58,11 +57,12 @@ impl Sizes {
         let largest = u64::from(self.tokens) * u64::from(self.heads.max(self.kv_heads)) * u64::from(self.head_dim) * 4;
         let allowed = gpu.limits().max_storage_buffer_binding_size;
         if largest > allowed {
-            return Err(Error::Limit {
-                limit: "max_storage_buffer_binding_size".into(),
-                was: format!("{largest} bytes for {} tokens", self.tokens),
-                may_be: format!("up to {allowed} bytes on this device"),
-            });
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "max_storage_buffer_binding_size",
+                format!("{largest} bytes for {} tokens", self.tokens),
+                format!("up to {allowed} bytes on this device"),
+            ));
         }
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Sizes {
 /// a token to an invocation, and with one key head and its query heads.
 ///
 /// # Errors
-/// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
+/// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit) for impossible sizes, and those
 /// of the device.
 pub fn operations(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<Operation>> {
     sizes.check(gpu)?;
@@ -114,7 +114,8 @@ pub fn operations(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<Operation>> {
 /// Times every operation in turn.
 ///
 /// # Errors
-/// [`Error::Setting`] and [`Error::Limit`] for impossible sizes, and those of the device.
+/// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit) for impossible sizes, and those of the
+/// device.
 pub async fn rotation(gpu: &Gpu, sizes: Sizes, progress: Progress<'_>) -> Result<Measurement> {
     measure(gpu, Subject::Rotation(sizes), || operations(gpu, &sizes), progress).await
 }

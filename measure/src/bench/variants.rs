@@ -10,7 +10,7 @@ use phasor::{ElementType, Gpu, Result};
 /// chooses, with tensors of half the bytes. For a decode step, which is always split over the keys, that is all.
 ///
 /// # Errors
-/// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
+/// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit) for impossible sizes, and those
 /// of the device.
 pub fn variants_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Operation>> {
     let tensors = Tensors::new(gpu, sizes)?;
@@ -36,7 +36,7 @@ pub fn variants_operations(gpu: &Gpu, sizes: &AttentionSizes) -> Result<Vec<Oper
 /// Times every operation in turn.
 ///
 /// # Errors
-/// [`Error::Setting`](phasor::Error::Setting) and [`Error::Limit`](phasor::Error::Limit) for impossible sizes, and those
+/// [`Setting`](phasor::ErrorKind::Setting) and [`Limit`](phasor::ErrorKind::Limit) for impossible sizes, and those
 /// of the device.
 pub async fn variants(gpu: &Gpu, sizes: AttentionSizes, progress: Progress<'_>) -> Result<Measurement> {
     measure(gpu, Subject::Variants(sizes), || variants_operations(gpu, &sizes), progress).await

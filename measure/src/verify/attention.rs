@@ -6,7 +6,7 @@ use super::tally::{Compared, Tally};
 use phasor::attention::{Attention, ContextualPe, Fused, Gates, Merge, Rotation, Schedule, Standing, Unfused};
 use phasor::frequencies::Frequencies;
 use phasor::reference::{self, Attended, Tensor, attention, attention_merge};
-use phasor::{ContextualBias, ElementType, Error, Gpu, Layout, Pairing, Prepared, Result, View};
+use phasor::{ContextualBias, ElementType, ErrorKind, Gpu, Layout, Pairing, Prepared, Result, View};
 use std::fmt;
 use std::ops::Range;
 
@@ -382,7 +382,7 @@ pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<(
     let results = Results::new(gpu, case)?;
     let operations = match operations(gpu, case, &numbers.map(|numbers| numbers.view(gpu))?, &results) {
         // What a device has too few bindings for, the library refuses, and the device cannot get wrong.
-        Err(Error::Limit { .. }) => {
+        Err(error) if error.kind() == ErrorKind::Limit => {
             tally.refused.push(case.to_string());
             return Ok(());
         }

@@ -4,7 +4,7 @@ use super::bound::{U, stored};
 use super::tally::{Compared, Tally};
 use phasor::attention::{Projection, ProjectionSchedule};
 use phasor::reference::{Tensor, projection};
-use phasor::{ElementType, Error, Gpu, Layout, Result, View};
+use phasor::{ElementType, ErrorKind, Gpu, Layout, Result, View};
 use std::fmt;
 
 /// One layer.
@@ -83,7 +83,7 @@ pub(super) async fn check(gpu: &Gpu, case: &Case, tally: &mut Tally) -> Result<(
     let request = if case.bias { request.bias(&on_device[2]) } else { request };
     let prepared = match request.prepare(gpu) {
         // No device need have subgroups; without them that schedule is not there.
-        Err(Error::Limit { .. }) if case.schedule == ProjectionSchedule::Rows => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::Limit && case.schedule == ProjectionSchedule::Rows => return Ok(()),
         prepared => prepared?,
     };
     gpu.submit(|pass| prepared.record(pass))?;

@@ -4,7 +4,9 @@ use super::bound::{Bound, stored};
 use super::case::{ANCHORS, Angles, Case, Channels, Data, Lanes, Rows};
 use super::tally::{Compared, Tally};
 use phasor::frequencies::{Axes, Frequencies, Plain, Yarn};
-use phasor::{CacheRows, ElementType, Error, Gpu, Layout, Positions, Result, Rope, RopeTable, Rotate, View, reference};
+use phasor::{
+    CacheRows, ElementType, Error, ErrorKind, Gpu, Layout, Positions, Result, Rope, RopeTable, Rotate, View, reference,
+};
 
 const Q_HEADS: usize = 6;
 const K_HEADS: usize = 2;
@@ -250,7 +252,7 @@ fn axes(pairs: usize) -> Result<Axes> {
 
 fn rotate(device: &[View], operands: &[Operand], told: &Told) -> Result<Rotate> {
     let view = |tensor: Tensor| View::new(device[tensor.buffer].buffer(), tensor.element, tensor.layout);
-    let nothing = || Error::Tensor { argument: "q".into(), was: "missing".into(), may_be: "a tensor".into() };
+    let nothing = || Error::new(ErrorKind::Tensor, "q", "missing", "a tensor");
     let mut operands = operands.iter();
     let q = operands.next().ok_or_else(nothing)?;
     let rotate = match &told.rows {

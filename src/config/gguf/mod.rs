@@ -50,8 +50,8 @@ impl ModelRope {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Setting`] naming the key, its value, and what it may be; also for an architecture that llama.cpp does
-    /// not know, since its pairing cannot be told.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the key, its value, and what it may be; also for an architecture that
+    /// llama.cpp does not know, since its pairing cannot be told.
     pub fn from_gguf(metadata: &dyn Metadata, tensors: RopeTensors<'_>) -> Result<Self> {
         let keys = Keys::new(metadata)?;
         let unknown = || Error::setting("general.architecture", keys.architecture(), "an architecture of llama.cpp");

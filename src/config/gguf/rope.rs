@@ -45,17 +45,15 @@ impl File<'_> {
 
     /// An error that a law gave, its field named by the file's key.
     fn locate(&self, error: Error) -> Error {
-        let Error::Setting { field, was, may_be } = error else { return error };
-        let field = match field.as_str() {
+        error.about(|field| match field {
             "alpha" => self.keys.path("rope.scaling.alpha"),
             "attention_factor" => self.keys.path("rope.scaling.attn_factor"),
             "beta_fast" => self.keys.path("rope.scaling.yarn_beta_fast"),
             "beta_slow" => self.keys.path("rope.scaling.yarn_beta_slow"),
             "extrapolation_factor" => self.keys.path("rope.scaling.yarn_ext_factor"),
             "original_max_position_embeddings" => self.keys.path("rope.scaling.original_context_length"),
-            _ => field,
-        };
-        Error::Setting { field, was, may_be }
+            _ => field.into(),
+        })
     }
 
     /// The channels of the tensor that is rotated, and which of them turn.

@@ -30,7 +30,7 @@ impl ModelRope {
     /// [warnings](ModelRope::warnings).
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) naming the field by its path in the file, its value, and what it may be.
+    /// [`Setting`](crate::ErrorKind::Setting) naming the field by its path in the file, its value, and what it may be.
     pub fn from_hugging_face(text: &str) -> Result<Self> {
         let value = object::parse("config.json", text)?;
         let root = Object::at("", &value)?;

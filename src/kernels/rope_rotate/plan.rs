@@ -59,7 +59,7 @@ impl Job {
     /// The variant for this job and the dispatches that do it.
     ///
     /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit) if one group of a token's heads needs a larger binding than the device
+    /// [`Limit`](crate::ErrorKind::Limit) if one group of a token's heads needs a larger binding than the device
     /// allows.
     pub(crate) fn plan(&self, limits: Limits, software: bool) -> Result<(Variant, Vec<Part>)> {
         let job = self.with_rows_joined();
