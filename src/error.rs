@@ -76,6 +76,11 @@ impl Error {
         Self::new(ErrorKind::Setting, field, was.shown(), may_be)
     }
 
+    /// A tensor that does not fit: its name in the call, what it was, and what it may be.
+    pub(crate) fn tensor(argument: impl Into<String>, was: impl Into<String>, may_be: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Tensor, argument, was, may_be)
+    }
+
     /// What kind of thing went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -97,7 +102,8 @@ impl Error {
         &self.0.may_be
     }
 
-    /// The same with the argument's name in other words.
+    /// The same with the argument's name in a file's words.
+    #[cfg(feature = "config")]
     pub(crate) fn about(mut self, name: impl FnOnce(&str) -> String) -> Self {
         self.0.argument = name(&self.0.argument);
         self

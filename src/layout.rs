@@ -1,6 +1,6 @@
 //! Where a tensor's elements lie in its buffer: shape, strides and offset, counted in elements. Pure arithmetic.
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// The names of a view's four axes, in order.
@@ -35,8 +35,7 @@ impl Layout {
     pub fn strided(shape: [usize; 4], strides: [usize; 4], offset: usize) -> Result<Self> {
         let layout = Self { shape, strides, offset };
         layout.checked_end().map(|_| layout).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Tensor,
+            Error::tensor(
                 "layout",
                 format!("shape {shape:?}, strides {strides:?}, offset {offset}"),
                 "one whose last element's place fits a usize",
@@ -67,12 +66,7 @@ impl Layout {
         let product = |list: &[usize]| list.iter().try_fold(1usize, |a, &b| a.checked_mul(b));
         match [product(factors[0]), product(factors[1]), product(factors[2])] {
             [Some(b), Some(t), Some(h)] => Self::strided(shape, [b, t, h, 1], 0),
-            _ => Err(Error::new(
-                ErrorKind::Tensor,
-                "shape",
-                format!("{shape:?}"),
-                "one whose number of elements fits a usize",
-            )),
+            _ => Err(Error::tensor("shape", format!("{shape:?}"), "one whose number of elements fits a usize")),
         }
     }
 
@@ -83,12 +77,7 @@ impl Layout {
     pub fn offset_by(self, elements: usize) -> Result<Self> {
         match self.offset.checked_add(elements) {
             Some(offset) => Self::strided(self.shape, self.strides, offset),
-            None => Err(Error::new(
-                ErrorKind::Tensor,
-                "offset",
-                format!("{} + {elements}", self.offset),
-                "a sum that fits a usize",
-            )),
+            None => Err(Error::tensor("offset", format!("{} + {elements}", self.offset), "a sum that fits a usize")),
         }
     }
 
@@ -118,8 +107,7 @@ impl Layout {
 
     pub(crate) fn narrow(self, axis: usize, range: Range<usize>) -> Result<Self> {
         if range.start > range.end || range.end > self.shape[axis] {
-            return Err(Error::new(
-                ErrorKind::Tensor,
+            return Err(Error::tensor(
                 AXES[axis],
                 format!("{range:?}"),
                 format!("a range within 0..{}", self.shape[axis]),

@@ -94,12 +94,7 @@ impl Operation {
         if let Some(sum) = &self.gate_sum {
             expect("gate_sum", sum, of(2))?;
             if self.attention.cope.is_none() {
-                return Err(Error::new(
-                    ErrorKind::Tensor,
-                    "gate_sum",
-                    "given without contextual position encoding",
-                    "left out",
-                ));
+                return Err(Error::tensor("gate_sum", "given without contextual position encoding", "left out"));
             }
         }
         expect_keys("k", shape.keys)?;

@@ -175,8 +175,7 @@ impl Projection {
         if [b, t] == [batch, tokens] && h.checked_mul(c) == Some(outputs) {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::Tensor,
+        Err(Error::tensor(
             "output",
             format!("{:?}", self.output.shape()),
             format!("[{batch}, {tokens}, heads, channels] with heads * channels = {outputs}"),

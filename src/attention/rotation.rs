@@ -2,7 +2,7 @@
 
 use super::{AttentionShape, Standing};
 use crate::frequencies::Frequencies;
-use crate::{Error, ErrorKind, Pairing, Result};
+use crate::{Error, Pairing, Result};
 
 /// Rotary encoding of queries and keys while attention loads them: in memory both are not rotated, and nothing writes
 /// rotated keys anywhere.
@@ -91,7 +91,7 @@ impl Rotation {
     /// Refuses heads that are too small, positions that are too far, and queries at the end of a cache whose rows end before
     /// it.
     pub(super) fn check(&self, shape: &AttentionShape, standing: Standing, has_ranges: bool) -> Result<()> {
-        let refuse = |was: String, may_be: String| Err(Error::new(ErrorKind::Tensor, "rotation", was, may_be));
+        let refuse = |was: String, may_be: String| Err(Error::tensor("rotation", was, may_be));
         let rotary = self.frequencies.rotary_dim();
         if self.first_channel.checked_add(rotary).is_none_or(|end| end > shape.channels) {
             let was = format!("one of {rotary} channels from {} on", self.first_channel);
@@ -105,8 +105,7 @@ impl Rotation {
             return refuse(format!("one of {} queries over {} keys", shape.tokens, shape.keys), "up to 2^28".into());
         }
         match standing {
-            Standing::Last if has_ranges && shape.tokens != shape.keys => Err(Error::new(
-                ErrorKind::Tensor,
+            Standing::Last if has_ranges && shape.tokens != shape.keys => Err(Error::tensor(
                 "standing",
                 format!("the last of {} keys, of which each row has its own range", shape.keys),
                 "RowLast, where the last query stands at its row's last key; or From a key",

@@ -1,7 +1,7 @@
 //! A layer of self-attention, over any kind of tensor: its weights, its settings, and whether their shapes go together.
 
 use super::{Attention, ContextualPe, HasLayout, expect};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// A linear layer: its weight `[1, outputs, 1, inputs]`, a row for each output as checkpoints hold it, and its bias
 /// `[1, 1, 1, outputs]`, if it has one.
@@ -53,9 +53,8 @@ impl<T> SelfAttentionWeights<T> {
         let mut linear = |layer: &Layer| {
             let weight = layer.weight();
             Ok(Linear {
-                weight: tensor(&weight).ok_or_else(|| {
-                    Error::new(ErrorKind::Tensor, weight, "missing", "in the state dict: [1, outputs, 1, inputs]")
-                })?,
+                weight: tensor(&weight)
+                    .ok_or_else(|| Error::tensor(weight, "missing", "in the state dict: [1, outputs, 1, inputs]"))?,
                 bias: tensor(&layer.bias()),
             })
         };

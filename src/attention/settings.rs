@@ -1,7 +1,7 @@
 //! What attention is asked for, over any kind of tensor, and whether its shapes go together.
 
 use super::{Mask, Rotation, Standing};
-use crate::{Error, ErrorKind, Layout, Result};
+use crate::{Error, Layout, Result};
 
 /// Attention: `out[t] = sum over s of softmax(logits[t])[s] * v[s]`, with
 /// `logits[t, s] = scale * q[t]·k[s] + bias[t, s] + contextual[t, s]` over the keys that query `t` sees.
@@ -293,8 +293,7 @@ impl<T: HasLayout> ContextualPe<T> {
         match &self.gates {
             Gates::Keys(gate_keys) => expect("cope.gates", gate_keys, [batch, keys, kv_heads, channels])?,
             Gates::Values if value_channels != channels => {
-                return Err(Error::new(
-                    ErrorKind::Tensor,
+                return Err(Error::tensor(
                     "v",
                     format!("one of {value_channels} channels"),
                     format!("one of {channels}, as q is, since gates are made from q·v"),
@@ -322,5 +321,5 @@ pub(crate) fn expect(argument: &str, tensor: &impl HasLayout, shape: [usize; 4])
 }
 
 fn refuse<R>(argument: &str, tensor: &impl HasLayout, may_be: String) -> Result<R> {
-    Err(Error::new(ErrorKind::Tensor, argument, format!("{:?}", tensor.layout().shape()), may_be))
+    Err(Error::tensor(argument, format!("{:?}", tensor.layout().shape()), may_be))
 }

@@ -18,15 +18,11 @@ pub async fn best_adapter() -> Result<wgpu::Adapter> {
         ..wgpu::RequestAdapterOptions::default()
     };
     instance().request_adapter(&options).await.map_err(|e| {
-        Error::new(
-            ErrorKind::NoAdapter,
-            "",
-            format!(
-                "{e}. Install the GPU's Vulkan driver, or a software one (Debian and Ubuntu: `apt-get install \
+        let reason = format!(
+            "{e}. Install the GPU's Vulkan driver, or a software one (Debian and Ubuntu: `apt-get install \
              mesa-vulkan-drivers`); in a browser, use one with WebGPU turned on"
-            ),
-            "",
-        )
+        );
+        Error::new(ErrorKind::NoAdapter, "", reason, "")
     })
 }
 

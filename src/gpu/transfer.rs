@@ -58,8 +58,7 @@ impl Gpu {
         let layout = Layout::contiguous(shape)?;
         let elements = bytes.len() / element.bytes();
         if layout.elements() != elements {
-            return Err(Error::new(
-                ErrorKind::Tensor,
+            return Err(Error::tensor(
                 "shape",
                 format!("{shape:?}, {} elements", layout.elements()),
                 format!("one of {elements} elements, as many as there are values"),
@@ -221,7 +220,7 @@ fn floats(bytes: &[u8], widen: impl Fn(u16) -> f32) -> Vec<f32> {
 }
 
 fn not_floats(argument: &str, was: ElementType) -> Error {
-    Error::new(ErrorKind::Tensor, argument, was.to_string(), "f32, f16 or bf16")
+    Error::tensor(argument, was.to_string(), "f32, f16 or bf16")
 }
 
 /// Mapping and polling fail when the device is gone.

@@ -36,8 +36,7 @@ impl View {
         // Bindings are made of whole words, so that what a buffer has beyond its last one cannot be reached.
         let holds = buffer.size() / 4 * 4 / element.bytes() as u64;
         if layout.span().end as u64 > holds {
-            return Err(Error::new(
-                ErrorKind::Tensor,
+            return Err(Error::tensor(
                 "layout",
                 format!("{layout:?}, which ends at element {}", layout.span().end),
                 format!("one within the {holds} {element} elements of its buffer"),
@@ -112,7 +111,7 @@ impl View {
     pub(crate) fn expect_floats(&self, argument: &str) -> Result<()> {
         if !self.element().is_float() {
             let (was, may_be) = (self.element().to_string(), "f32, f16 or bf16");
-            return Err(Error::new(ErrorKind::Tensor, argument, was, may_be));
+            return Err(Error::tensor(argument, was, may_be));
         }
         self.expect_usage(argument, wgpu::BufferUsages::STORAGE)
     }
@@ -123,8 +122,7 @@ impl View {
         if !self.layout().repeats_elements() {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::Tensor,
+        Err(Error::tensor(
             argument,
             format!("{:?}, where several indices name one element", self.layout()),
             "one that names each element once, since it is written",
@@ -168,7 +166,7 @@ impl View {
         if self.element() == wanted {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Tensor, argument, self.element().to_string(), wanted.to_string()))
+        Err(Error::tensor(argument, self.element().to_string(), wanted.to_string()))
     }
 
     /// Refuses a buffer that was made without a usage.

@@ -6,7 +6,7 @@ use super::step::{Operand, Step};
 use super::{cope_logits, rotation, words};
 use crate::attention::{Rotation, VisibleKeys};
 use crate::gpu::{Access, Binding, Shader};
-use crate::{ElementType, Error, ErrorKind, Pairing, Result};
+use crate::{ElementType, Error, Pairing, Result};
 use bytemuck::{Pod, Zeroable};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
@@ -277,8 +277,7 @@ pub(crate) fn expect_keys(job: &Job, most: usize, schedule: &str) -> Result<()> 
     if keys + positions <= most {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Tensor,
+    Err(Error::tensor(
         "k",
         format!("one of {keys} keys, with {positions} positions"),
         format!("up to {most} of both together, scheduled by {schedule}, or a split schedule"),

@@ -117,8 +117,7 @@ pub(crate) fn expect_scratch(argument: &str, scratch: &View, end: usize) -> Resu
     if gapless && layout.offset() + elements >= end {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Tensor,
+    Err(Error::tensor(
         argument,
         format!("{layout:?}"),
         format!("[1, 1, 1, at least {}] without gaps", end - layout.offset()),

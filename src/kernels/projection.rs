@@ -6,7 +6,7 @@ use super::region::Region;
 use super::step::{Operand, Step};
 use super::words;
 use crate::gpu::{Access, Binding, Shader};
-use crate::{ElementType, Error, ErrorKind, Layout, Result};
+use crate::{ElementType, Error, Layout, Result};
 use bytemuck::{Pod, Zeroable};
 
 const TILES: Module = Module { name: "projection_tiles", wgsl: include_str!("../../shaders/projection_tiles.wgsl") };
@@ -183,8 +183,7 @@ impl Job {
     pub(crate) fn steps(&self, kernel: Kernel, limits: Limits) -> Result<Vec<Step>> {
         let [_, outputs, _, inputs] = self.weight.layout.shape();
         if inputs > kernel.most_inputs() {
-            return Err(Error::new(
-                ErrorKind::Tensor,
+            return Err(Error::tensor(
                 "x",
                 format!("one of {inputs} inputs to a token"),
                 format!("one of up to {} inputs for this schedule", kernel.most_inputs()),

@@ -2,7 +2,7 @@
 
 use super::modules::Lane;
 use crate::attention::Rotation;
-use crate::{Error, ErrorKind, Pairing, Result};
+use crate::{Error, Pairing, Result};
 use bytemuck::{Pod, Zeroable};
 
 /// Pairs that the uniform has room for, by fours: twice what the largest heads known have.
@@ -26,8 +26,7 @@ pub(crate) fn expect_pairs(rotation: &Rotation) -> Result<()> {
     if pairs <= most {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Tensor,
+    Err(Error::tensor(
         "rotation",
         format!("one of {pairs} pairs"),
         format!("one of up to {most} pairs; rotate before for more"),

@@ -3,7 +3,7 @@
 use super::grid::Limits;
 use super::place::Place;
 use crate::gpu::{Access, Dispatch, Shader, Slot, View};
-use crate::{ElementType, Error, ErrorKind, Layout, Result};
+use crate::{ElementType, Error, Layout, Result};
 use std::ops::Range;
 
 /// The tensors of contextual encoding, of attention and of its projections.
@@ -165,10 +165,5 @@ pub(crate) fn expect_keys(argument: &str, keys: usize) -> Result<()> {
     if keys <= MOST_KEYS {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Tensor,
-        argument,
-        format!("one of {keys} keys"),
-        format!("one of up to {MOST_KEYS} keys at a time"),
-    ))
+    Err(Error::tensor(argument, format!("one of {keys} keys"), format!("one of up to {MOST_KEYS} keys at a time")))
 }

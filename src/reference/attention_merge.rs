@@ -2,7 +2,7 @@
 
 use super::Attended;
 use crate::attention::MASKED;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Merges what attention gave over parts of the keys into what it gives over all of them:
 /// `lse = log sum of exp(lse_i)` and `out = sum of exp(lse_i - lse) * out_i`. Exact, in any order of the parts.
@@ -13,12 +13,11 @@ use crate::{Error, ErrorKind, Result};
 /// [`Tensor`](crate::ErrorKind::Tensor) if the parts are of different shapes, or there is none.
 pub fn attention_merge(parts: &[Attended]) -> Result<Attended> {
     let Some((first, rest)) = parts.split_first() else {
-        return Err(Error::new(ErrorKind::Tensor, "parts", "none", "at least one"));
+        return Err(Error::tensor("parts", "none", "at least one"));
     };
     let sizes = |part: &Attended| (part.out.len(), part.lse.len());
     if let Some(other) = rest.iter().find(|part| sizes(part) != sizes(first)) {
-        return Err(Error::new(
-            ErrorKind::Tensor,
+        return Err(Error::tensor(
             "parts",
             format!("{:?} outputs and log-sum-exps beside {:?}", sizes(other), sizes(first)),
             "of one shape",

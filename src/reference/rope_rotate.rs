@@ -2,7 +2,7 @@
 
 use super::rope_table;
 use crate::frequencies::Frequencies;
-use crate::{Direction, Error, ErrorKind, Layout, Pairing, Result};
+use crate::{Direction, Error, Layout, Pairing, Result};
 
 /// Turns one tensor `[batch, tokens, heads, channels]` in place; `position(b, t)` says where a token stands.
 ///
@@ -31,16 +31,14 @@ pub fn rope_rotate(
 ) -> Result<()> {
     let [batch, tokens, heads, channels] = layout.shape();
     if first_channel.checked_add(frequencies.rotary_dim()).is_none_or(|end| end > channels) {
-        return Err(Error::new(
-            ErrorKind::Tensor,
+        return Err(Error::tensor(
             "layout",
             format!("heads of {channels} channels"),
             format!("heads that hold the {} from {first_channel} on", frequencies.rotary_dim()),
         ));
     }
     if layout.span().end > x.len() {
-        return Err(Error::new(
-            ErrorKind::Tensor,
+        return Err(Error::tensor(
             "layout",
             format!("{layout:?}, which ends at element {}", layout.span().end),
             format!("one within {} elements", x.len()),

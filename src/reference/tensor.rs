@@ -1,7 +1,7 @@
 //! A tensor in host memory.
 
 use crate::attention::HasLayout;
-use crate::{Error, ErrorKind, Layout, Result};
+use crate::{Error, Layout, Result};
 
 /// Numbers and where in them a tensor's elements lie: the reference's counterpart of a view of a device's buffer.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +17,7 @@ impl<'a> Tensor<'a> {
     /// [`Tensor`](crate::ErrorKind::Tensor) if its last element lies past their end.
     pub fn new(data: &'a [f64], layout: Layout) -> Result<Self> {
         if layout.span().end > data.len() {
-            return Err(Error::new(
-                ErrorKind::Tensor,
+            return Err(Error::tensor(
                 "layout",
                 format!("{layout:?}, which ends at element {}", layout.span().end),
                 format!("one within {} elements", data.len()),

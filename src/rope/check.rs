@@ -165,5 +165,5 @@ fn check_overlap(used: &[Used<'_>]) -> Result<()> {
 }
 
 fn tensor(argument: &str, was: String, may_be: String) -> Error {
-    Error::new(ErrorKind::Tensor, argument, was, may_be)
+    Error::tensor(argument, was, may_be)
 }

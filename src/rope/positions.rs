@@ -1,7 +1,7 @@
 //! Where tokens stand, and which rows of a cache they are kept in.
 
 use crate::gpu::View;
-use crate::{ElementType, Error, ErrorKind, Result};
+use crate::{ElementType, Error, Result};
 
 /// Where the tokens stand.
 #[derive(Debug, Clone)]
@@ -102,8 +102,7 @@ impl Numbers<'_> {
         if fits(b, batch) && tokens_fit && a == axes && channels == 1 {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::Tensor,
+        Err(Error::tensor(
             self.argument,
             format!("{:?}", self.view.shape()),
             format!(

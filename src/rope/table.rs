@@ -106,7 +106,7 @@ impl Rope {
         let [batch, tokens, ..] = positions.shape();
         let wanted = [batch, tokens, self.n_axes()];
         Numbers { argument: "positions", view: positions, step: 0, wanted, shared: false }.check()?;
-        let refused = |was: String, may_be: String| Error::new(ErrorKind::Tensor, "positions", was, may_be);
+        let refused = |was: String, may_be: String| Error::tensor("positions", was, may_be);
         let layout = positions
             .layout()
             .rows_joined()

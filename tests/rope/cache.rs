@@ -5,9 +5,7 @@ use crate::common::{Random, gpu, gpu_with};
 use crate::raw::{Raw, bits, frequencies, narrow, run, widen};
 use phasor::ElementType::{BF16, F16, F32};
 use phasor::frequencies::Axes;
-use phasor::{
-    CacheRows, Direction, ElementType, ErrorKind, Gpu, Layout, Pairing, Positions, Rope, Rotate, View,
-};
+use phasor::{CacheRows, Direction, ElementType, ErrorKind, Gpu, Layout, Pairing, Positions, Rope, Rotate, View};
 
 const HEADS: usize = 3;
 
