@@ -5,8 +5,8 @@ use std::fmt;
 
 /// What went wrong, with enough to mend the call.
 ///
-/// As a message it reads *argument: was …, may be …*; for programs it has a [`kind`](Self::kind) and its parts. It is as
-/// large as a pointer, so that a call which may fail costs no more than one which cannot.
+/// As a message most read *argument: was …, may be …*; for programs there are a [`kind`](Self::kind) and the parts. It is as
+/// large as a pointer, so that results are moved about at little cost.
 ///
 /// ```
 /// use phasor::ErrorKind;
@@ -17,10 +17,10 @@ use std::fmt;
 /// assert_eq!(error.argument(), "factor");
 /// assert_eq!(error.was(), "-2");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Parts>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Parts {
     kind: ErrorKind,
     argument: String,
@@ -28,7 +28,7 @@ struct Parts {
     may_be: String,
 }
 
-/// What kind of thing went wrong.
+/// What kind of thing went wrong, and what an error's parts are then. In a browser its name is the error's `code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -37,23 +37,28 @@ pub enum ErrorKind {
     Setting,
     /// A tensor's shape, strides, offset or element type does not fit the operation.
     Tensor,
-    /// Two views share elements where at least one of them is written: the argument, and the one that it was to meet.
+    /// Two views share elements where at least one of them is written. The argument is that one, what it was is the name
+    /// of the other.
     Overlap,
-    /// A buffer lacks a usage flag that the operation needs.
+    /// A buffer lacks a usage flag that the operation needs: what it was are its flags, what it may be those with the
+    /// missing one.
     Usage,
-    /// A position lies outside of the table that is to serve it.
+    /// A position lies outside of the table that is to serve it: the positions that were asked for, and those of the table.
     Position,
     /// The device's limits do not allow this. The argument is the limit, by wgpu's name for it
     /// (`max_storage_buffer_binding_size`), what it was is what the operation would need.
     Limit,
-    /// There is no adapter to compute on. What it was says what was looked for, and what to install or set.
+    /// There is no adapter to compute on. What it was says what was looked for, and what to install or set; no more parts.
     NoAdapter,
-    /// The device is gone: nothing that lives on it can be used any more. What it was is what the driver said.
+    /// The device is gone: nothing that lives on it can be used any more. What it was is what the driver said; no more
+    /// parts.
     DeviceLost,
-    /// The device has no memory left for this. What it was is the size in bytes.
+    /// The device has no memory left. The argument is what was to be allocated, what it was is its size, as `64 bytes`;
+    /// no more parts.
     OutOfMemory,
     /// wgpu refused something that phasor's own checks had passed: most often a buffer that was destroyed, or that another
-    /// device made. What it was is what wgpu said.
+    /// device made. The argument is the one to blame if there is one, else what phasor was doing; what it was is what wgpu
+    /// said; no more parts.
     Device,
 }
 
@@ -61,7 +66,8 @@ pub enum ErrorKind {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of an engine's own that reads as phasor's do.
+    /// An error of an engine's own that reads as phasor's do. Parts that a kind does not have are empty, and the message
+    /// leaves them out.
     pub fn new(
         kind: ErrorKind,
         argument: impl Into<String>,
@@ -82,22 +88,25 @@ impl Error {
     }
 
     /// What kind of thing went wrong.
+    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The argument's name in the call (`q`, `k.output`, `positions`), the setting's or the limit's; empty where none is
-    /// to blame.
+    /// The argument's name in the call (`q`, `k.output`, `positions`), the field's, the limit's, or what was being done.
+    #[must_use]
     pub fn argument(&self) -> &str {
         &self.0.argument
     }
 
-    /// The value, shape or size that it was, or the reason.
+    /// The value, shape, size or name that it was, or the reason.
+    #[must_use]
     pub fn was(&self) -> &str {
         &self.0.was
     }
 
-    /// What would have been accepted; empty where nothing would.
+    /// What would have been accepted.
+    #[must_use]
     pub fn may_be(&self) -> &str {
         &self.0.may_be
     }
@@ -119,9 +128,23 @@ impl fmt::Display for Error {
             ErrorKind::DeviceLost => write!(f, "the device is lost: {was}"),
             ErrorKind::OutOfMemory => write!(f, "{argument}: the device has no room for {was}"),
             ErrorKind::Device => write!(f, "{argument}: {was}"),
-            _ => write!(f, "{argument}: was {was}, may be {may_be}"),
+            ErrorKind::Setting | ErrorKind::Tensor | ErrorKind::Usage | ErrorKind::Position | ErrorKind::Limit => {
+                write!(f, "{argument}: was {was}, may be {may_be}")
+            }
         }
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind())
+    }
+}
+
 impl std::error::Error for Error {}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}

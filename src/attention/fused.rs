@@ -136,13 +136,6 @@ impl Fused {
     /// [`Limit`](crate::ErrorKind::Limit) where not even one token fits into the device's limits, or, by another schedule
     /// than [`Schedule::Split`], the keys of one head; [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if there is no room
     /// for scratch memory.
-    ///
-    /// [`Setting`]: crate::ErrorKind::Setting
-    /// [`Tensor`]: crate::ErrorKind::Tensor
-    /// [`Overlap`]: crate::ErrorKind::Overlap
-    /// [`Usage`]: crate::ErrorKind::Usage
-    /// [`Limit`]: crate::ErrorKind::Limit
-    /// [`OutOfMemory`]: crate::ErrorKind::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.operation.expect_ranges_apart(gpu)?;
         self.operation.prepare(gpu, &|shape, region, scratch| self.steps(gpu, shape, region, scratch))

@@ -48,7 +48,7 @@ impl<T> SelfAttentionWeights<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Tensor`](crate::ErrorKind::Tensor) that names the first weight which is missing.
+    /// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) that names the first weight which is missing.
     pub fn from_state_dict(mut tensor: impl FnMut(&str) -> Option<T>) -> Result<Self> {
         let mut linear = |layer: &Layer| {
             let weight = layer.weight();

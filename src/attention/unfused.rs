@@ -75,13 +75,6 @@ impl Unfused {
     /// written view meets another, [`Usage`](crate::ErrorKind::Usage) for a buffer without `STORAGE`,
     /// [`Limit`](crate::ErrorKind::Limit) where not even one token fits into the device's limits,
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if there is no room for scratch memory.
-    ///
-    /// [`Setting`]: crate::ErrorKind::Setting
-    /// [`Tensor`]: crate::ErrorKind::Tensor
-    /// [`Overlap`]: crate::ErrorKind::Overlap
-    /// [`Usage`]: crate::ErrorKind::Usage
-    /// [`Limit`]: crate::ErrorKind::Limit
-    /// [`OutOfMemory`]: crate::ErrorKind::OutOfMemory
     pub fn prepare(&self, gpu: &Gpu) -> Result<Prepared> {
         self.0.prepare(gpu, &|shape, region, scratch| self.steps(shape, region, scratch))
     }

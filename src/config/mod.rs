@@ -3,8 +3,8 @@
 //! [`ModelRope`] reads Hugging Face's `config.json` or GGUF metadata and has a [`LayerRope`] for every layer; [`Spec`]
 //! reads a rope's settings alone.
 //!
-//! An unknown type, a missing field or an impossible number is an [`Setting`](crate::ErrorKind::Setting) that names
-//! the field by its path in the file. A key that nothing reads is a warning, since files carry all sorts of keys, but a
+//! An unknown type, a missing field or an impossible number is a [`Setting`](crate::ErrorKind::Setting) error that
+//! names the field by its path in the file. A key that nothing reads is a warning, since files carry all sorts of keys, but a
 //! misspelt one should not go unnoticed.
 
 mod gguf;

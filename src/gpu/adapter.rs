@@ -11,7 +11,7 @@ pub async fn adapters() -> Vec<wgpu::Adapter> {
 /// This machine's best adapter: the fastest GPU, else whatever there is.
 ///
 /// # Errors
-/// [`NoAdapter`](crate::ErrorKind::NoAdapter) if there is none, with what to install.
+/// [`ErrorKind::NoAdapter`] if there is none, with what to install.
 pub async fn best_adapter() -> Result<wgpu::Adapter> {
     let options = wgpu::RequestAdapterOptions {
         power_preference: wgpu::PowerPreference::HighPerformance,
@@ -47,8 +47,8 @@ impl Gpu {
     /// Makes a device on the [`best_adapter`].
     ///
     /// # Errors
-    /// [`NoAdapter`](crate::ErrorKind::NoAdapter) if there is none, with what to install;
-    /// [`Device`](crate::ErrorKind::Device) if it gives no device.
+    /// [`ErrorKind::NoAdapter`] if there is none, with what to install;
+    /// [`ErrorKind::Device`] if it gives no device.
     pub async fn request() -> Result<Self> {
         Self::on(&best_adapter().await?).await
     }
@@ -56,7 +56,7 @@ impl Gpu {
     /// Makes a device on this adapter, with the adapter's own limits and the features that phasor can use.
     ///
     /// # Errors
-    /// [`Device`](crate::ErrorKind::Device) if the adapter gives no device.
+    /// [`ErrorKind::Device`] if the adapter gives no device.
     pub async fn on(adapter: &wgpu::Adapter) -> Result<Self> {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("phasor"),

@@ -1,7 +1,9 @@
 //! wgpu's errors as phasor's: what a driver or wgpu itself refuses must never reach the user uncaught.
 
 use super::{Gpu, View};
-use crate::{Error, ErrorKind, Result};
+#[cfg(not(target_family = "wasm"))]
+use crate::ErrorKind;
+use crate::{Error, Result};
 
 impl Gpu {
     /// Makes something on the device and hands back the first error that wgpu raised meanwhile.

@@ -22,7 +22,7 @@ pub struct Attended {
 /// Attention in plain loops, over all pairs of a query and a key.
 ///
 /// # Errors
-/// [`Tensor`](crate::ErrorKind::Tensor) if shapes do not go together.
+/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if shapes do not go together.
 pub fn attention(request: &Attention<Tensor<'_>>) -> Result<Attended> {
     let shape = request.shape()?;
     match &request.rotation {

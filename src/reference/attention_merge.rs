@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// The gate sums are those of the first part, which must be the leftmost: it was made with the others' to its right.
 ///
 /// # Errors
-/// [`Tensor`](crate::ErrorKind::Tensor) if the parts are of different shapes, or there is none.
+/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if the parts are of different shapes, or there is none.
 pub fn attention_merge(parts: &[Attended]) -> Result<Attended> {
     let Some((first, rest)) = parts.split_first() else {
         return Err(Error::tensor("parts", "none", "at least one"));

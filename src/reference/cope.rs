@@ -45,7 +45,7 @@ pub fn cope_positions(gates: &[f64], to_the_right: f64, positions: usize) -> Vec
 /// Queries are `[batch, tokens, heads, channels]`, position embeddings `[1, channels, 1 or heads, positions]`.
 ///
 /// # Errors
-/// [`Tensor`](crate::ErrorKind::Tensor) if the two do not go together.
+/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if the two do not go together.
 pub fn cope_logits(query: &Tensor<'_>, position_embeddings: &Tensor<'_>) -> Result<Vec<f64>> {
     let [batch, tokens, heads, channels] = query.layout().shape();
     let positions = check_position_embeddings(position_embeddings, heads, channels)?;
@@ -86,7 +86,7 @@ pub fn cope_interpolate(z: &[f64], position: f64) -> f64 {
 /// [`MASKED`], position embeddings `[1, channels, 1 or heads, positions]`.
 ///
 /// # Errors
-/// [`Tensor`](crate::ErrorKind::Tensor) if shapes do not go together.
+/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if shapes do not go together.
 pub fn cope(query: &Tensor<'_>, logits: &Tensor<'_>, position_embeddings: &Tensor<'_>) -> Result<Vec<f64>> {
     let [batch, tokens, heads, channels] = query.layout().shape();
     let positions = check_position_embeddings(position_embeddings, heads, channels)?;

@@ -22,7 +22,7 @@ use crate::attention::expect;
 /// ```
 ///
 /// # Errors
-/// [`Tensor`](crate::ErrorKind::Tensor) if shapes do not go together.
+/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if shapes do not go together.
 pub fn projection(x: &Tensor<'_>, weight: &Tensor<'_>, bias: Option<&Tensor<'_>>) -> Result<Vec<f64>> {
     let [batch, tokens, heads, channels] = x.layout().shape();
     let outputs = weight.layout().shape()[1];

@@ -19,7 +19,7 @@ use crate::{Direction, Error, Layout, Pairing, Result};
 /// ```
 ///
 /// # Errors
-/// [`Tensor`](crate::ErrorKind::Tensor) if the layout reaches past `x`, or its heads have too few channels.
+/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if the layout reaches past `x`, or its heads have too few channels.
 pub fn rope_rotate(
     x: &mut [f64],
     layout: Layout,

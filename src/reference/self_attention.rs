@@ -26,8 +26,8 @@ use crate::{Layout, Result};
 /// ```
 ///
 /// # Errors
-/// [`Tensor`](crate::ErrorKind::Tensor) if shapes do not go together, [`Setting`](crate::ErrorKind::Setting) for
-/// numbers of heads that do not; what `rotate` gives.
+/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if shapes do not go together,
+/// [`ErrorKind::Setting`](crate::ErrorKind::Setting) for numbers of heads that do not; what `rotate` gives.
 pub fn self_attention(
     layer: &SelfAttention<Tensor<'_>>,
     mut rotate: impl FnMut(&mut [f64], Layout) -> Result<()>,

@@ -14,7 +14,7 @@ impl<'a> Tensor<'a> {
     /// A tensor in these numbers.
     ///
     /// # Errors
-    /// [`Tensor`](crate::ErrorKind::Tensor) if its last element lies past their end.
+    /// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if its last element lies past their end.
     pub fn new(data: &'a [f64], layout: Layout) -> Result<Self> {
         if layout.span().end > data.len() {
             return Err(Error::tensor(

@@ -19,14 +19,14 @@ impl Rotate {
         let used = self.used();
         for Used { argument, view, written } in &used {
             if !view.element().is_float() {
-                return Err(tensor(argument, view.element().to_string(), "f32, f16 or bf16".into()));
+                return Err(Error::tensor(argument, view.element().to_string(), "f32, f16 or bf16"));
             }
             view.expect_usage(argument, wgpu::BufferUsages::STORAGE)?;
             if *written && view.layout().repeats_elements() {
-                return Err(tensor(
+                return Err(Error::tensor(
                     argument,
                     format!("{:?}, where several indices name one element", view.layout()),
-                    "one that names each element once, since it is written".into(),
+                    "one that names each element once, since it is written",
                 ));
             }
         }
@@ -67,14 +67,14 @@ impl Rotate {
             let may_be =
                 format!("one whose heads hold the {} channels from {} on", 2 * rope.pairs(), rope.first_channel);
             let was = format!("{:?}, heads of {channels} channels", self.q.input.shape());
-            return Err(tensor(self.q.name, was, may_be));
+            return Err(Error::tensor(self.q.name, was, may_be));
         }
         for operand in self.operands() {
             let name = operand.name;
             let [b, t, heads, c] = operand.input.shape();
             if [b, t, c] != [batch, tokens, channels] {
                 let may_be = format!("[{batch}, {tokens}, any number of heads, {channels}], as {} is", self.q.name);
-                return Err(tensor(name, format!("{:?}", operand.input.shape()), may_be));
+                return Err(Error::tensor(name, format!("{:?}", operand.input.shape()), may_be));
             }
             let output = operand.output.shape();
             let (fits, may_be) = match operand.rows {
@@ -84,11 +84,11 @@ impl Rotate {
                 }),
             };
             if !fits {
-                return Err(tensor(&format!("{name}.output"), format!("{output:?}"), may_be));
+                return Err(Error::tensor(format!("{name}.output"), format!("{output:?}"), may_be));
             }
             if operand.is_one_buffer() && operand.input.element() != operand.output.element() {
                 let may_be = format!("{}, as {name} in the same buffer is", operand.input.element());
-                return Err(tensor(&format!("{name}.output"), operand.output.element().to_string(), may_be));
+                return Err(Error::tensor(format!("{name}.output"), operand.output.element().to_string(), may_be));
             }
         }
         self.table.as_ref().map_or(Ok(()), |table| self.check_table(rope, table))
@@ -110,7 +110,7 @@ impl Rotate {
         } else {
             return Ok(());
         };
-        Err(tensor("table", was, may_be))
+        Err(Error::tensor("table", was, may_be))
     }
 
     /// Positions and rows of a cache, which the same dispatch reads.
@@ -162,8 +162,4 @@ fn check_overlap(used: &[Used<'_>]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn tensor(argument: &str, was: String, may_be: String) -> Error {
-    Error::tensor(argument, was, may_be)
 }

@@ -27,7 +27,7 @@ impl JsError {
 impl From<phasor::Error> for JsError {
     fn from(error: phasor::Error) -> Self {
         let argument = Some(error.argument()).filter(|argument| !argument.is_empty());
-        Self(failed(&format!("{:?}", error.kind()), argument, &error.to_string()))
+        Self(failed(&error.kind().to_string(), argument, &error.to_string()))
     }
 }
 
