@@ -301,6 +301,7 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn names_are_words_and_each_step_does_something() {
@@ -309,6 +310,22 @@ mod tests {
             assert!(step.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", step.name);
             assert!(!step.commands.is_empty(), "{}", step.name);
             assert!(steps[..i].iter().all(|earlier| earlier.name != step.name), "{} is there twice", step.name);
+        }
+    }
+
+    /// A filter that no test answers to would pass.
+    #[test]
+    fn tests_that_are_chosen_by_module_are_there() {
+        let lines: Vec<_> = all().iter().flat_map(|step| &step.commands).map(ToString::to_string).collect();
+        let chosen = lines.iter().filter_map(|line| line.split_once(" --test ")?.1.split_once(" -- ")?.into());
+        let chosen: Vec<_> = chosen.filter_map(|(target, filter)| Some((target, filter.strip_suffix("::")?))).collect();
+        assert!(!chosen.is_empty());
+        for (target, module) in chosen {
+            let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(target);
+            let main = std::fs::read_to_string(tests.join("main.rs")).unwrap();
+            assert!(main.contains(&format!("\nmod {module};")), "{target} has no {module}");
+            let module = std::fs::read_to_string(tests.join(module).with_extension("rs")).unwrap();
+            assert!(module.contains("#[test]"), "{target}: {module}");
         }
     }
 
