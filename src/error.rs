@@ -32,33 +32,37 @@ struct Parts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A number or word of a rope's settings, or a field of a model file, is impossible. The argument has the name of the
-    /// file's or struct's field (`factor`, `rope_scaling.type`).
+    /// A number or word is impossible: of a rope's settings, of an operation's, or in a model file. The argument has the
+    /// name of the file's or struct's field, or of the parameter (`factor`, `rope_scaling.type`, `scale`).
     Setting,
-    /// A tensor's shape, strides, offset or element type does not fit the operation.
+    /// A tensor or table does not fit the operation: its shape, strides, offset, element type or length, what it was made
+    /// for, or that it is there at all. Where a view is made, the argument is a part of it (`layout`, `shape`, `heads`).
     Tensor,
-    /// Two views share elements where at least one of them is written. The argument is that one, what it was is the name
-    /// of the other.
+    /// Two views stand in each other's way, where at least one of them is written: they share elements, or a buffer of
+    /// which one dispatch cannot do both. The argument is one of the two, what it was is the name of the other; what it may
+    /// be says which of them may share what.
     Overlap,
     /// A buffer lacks a usage flag that the operation needs: what it was are its flags, what it may be those with the
     /// missing one.
     Usage,
-    /// A position lies outside of the table that is to serve it: the positions that were asked for, and those of the table.
+    /// Positions (argument `positions` or `tokens`) are outside of the table that is to serve them, or no i32, or not as
+    /// many to a token as there are axes: those that were asked for, and those that may be.
     Position,
     /// The device's limits do not allow this. The argument is the limit, by wgpu's name for it
-    /// (`max_storage_buffer_binding_size`), what it was is what the operation would need.
+    /// (`max_storage_buffer_binding_size`), what it was is what the operation would need, what it may be what the device
+    /// has.
     Limit,
     /// There is no adapter to compute on. What it was says what was looked for, and what to install or set; no more parts.
     NoAdapter,
-    /// The device is gone: nothing that lives on it can be used any more. What it was is what the driver said; no more
-    /// parts.
+    /// The device is gone: nothing that lives on it can be used any more. What it was says what could not be done, and what
+    /// the driver said where it said something; no more parts.
     DeviceLost,
     /// The device has no memory left. The argument is what was to be allocated, what it was is its size, as `64 bytes`;
     /// no more parts.
     OutOfMemory,
     /// wgpu refused something that phasor's own checks had passed: most often a buffer that was destroyed, or that another
     /// device made. The argument is the one to blame if there is one, else what phasor was doing; what it was is what wgpu
-    /// said; no more parts.
+    /// said, in one line or several; no more parts.
     Device,
 }
 
@@ -99,13 +103,13 @@ impl Error {
         &self.0.argument
     }
 
-    /// The value, shape, size or name that it was, or the reason.
+    /// The value, shape, size or name that it was, or the reason: words for a person, which may change.
     #[must_use]
     pub fn was(&self) -> &str {
         &self.0.was
     }
 
-    /// What would have been accepted.
+    /// What would have been accepted: words for a person, which may change.
     #[must_use]
     pub fn may_be(&self) -> &str {
         &self.0.may_be

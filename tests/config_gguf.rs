@@ -1,11 +1,15 @@
 //! GGUF metadata, cut down by hand to what matters, against what llama.cpp makes of it.
 #![cfg(feature = "config")]
 
+#[path = "common/refused.rs"]
+mod refused;
+
 use std::collections::BTreeMap;
 
 use phasor::config::{LayerRope, MetadataValue, ModelRope, RopeTensors};
 use phasor::frequencies::{Divided, Law, Linear, Llama3, LongRope, Magnitude, NtkAware, Plain, QueryScale, Yarn};
 use phasor::{ErrorKind, Pairing, Result, Rotary};
+use refused::expect_refused;
 
 /// A value from whatever a test writes.
 trait Written {
@@ -63,11 +67,8 @@ impl File {
 }
 
 #[track_caller]
-fn assert_refused<T: std::fmt::Debug>(result: Result<T>, field: &str) {
-    match result {
-        Err(error) => assert_eq!((error.kind(), error.argument()), (ErrorKind::Setting, field)),
-        other => panic!("{field} should have been refused: {other:?}"),
-    }
+fn assert_refused<T>(result: Result<T>, field: &str) {
+    expect_refused(result, ErrorKind::Setting, field);
 }
 
 #[test]

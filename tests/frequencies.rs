@@ -1,10 +1,14 @@
 //! The scaling laws against known numbers, and what they must refuse.
 
+#[path = "common/refused.rs"]
+mod refused;
+
 use phasor::frequencies::{
     Axes, Axial, AxialSeries, ClippedRope, Divided, DynamicNtk, FixedNtk, Frequencies, Law, Linear, Llama3, LongRope,
     LongRopePolicy, Magnitude, NtkAware, Plain, Proportional, QueryScale, Yarn, mscale,
 };
 use phasor::{ErrorKind, Result};
+use refused::expect_refused;
 use safetensors::SafeTensors;
 
 #[track_caller]
@@ -22,11 +26,8 @@ fn assert_all_close(got: &[f64], expected: &[f64], relative: f64) {
 
 /// The error must be about this field.
 #[track_caller]
-fn assert_refused<T: std::fmt::Debug>(result: Result<T>, field: &str) {
-    match result {
-        Err(error) => assert_eq!((error.kind(), error.argument()), (ErrorKind::Setting, field)),
-        other => panic!("{field} should have been refused: {other:?}"),
-    }
+fn assert_refused<T>(result: Result<T>, field: &str) {
+    expect_refused(result, ErrorKind::Setting, field);
 }
 
 /// Computed in float64 from the formulas, printed with 9 digits.

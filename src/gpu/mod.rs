@@ -63,6 +63,9 @@ impl Gpu {
     /// Uses a device and queue that the caller has already. phasor needs no feature and no limit beyond WebGPU's
     /// lowest, sets no callback on the device, and only the upload and read-back helpers ever touch the queue.
     ///
+    /// All buffers must be of the device's own [`wgpu::Instance`]: each instance numbers its buffers from the start, and a
+    /// buffer of another one is taken for whichever has that number here. [`Gpu::request`] makes an instance at each call.
+    ///
     /// It uses what the device was made with: with [`useful_features`] attention on a software device is several times
     /// faster, and with the adapter's own limits large tensors take fewer dispatches.
     ///

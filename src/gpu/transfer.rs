@@ -201,10 +201,10 @@ impl Gpu {
         receive.await.map_err(|e| lost("reading back", &e))?.map_err(|e| lost("reading back", &e))
     }
 
-    /// Waits until all work that was submitted is done.
+    /// Waits until all work that was submitted is done. On a device that was destroyed there is none.
     ///
     /// # Errors
-    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) if the device is gone.
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) if the driver cannot wait, as on a device that it has lost.
     #[cfg(not(target_family = "wasm"))]
     pub fn wait(&self) -> Result<()> {
         self.device()

@@ -28,7 +28,7 @@ struct Inner {
 }
 
 impl View {
-    /// A tensor in this buffer.
+    /// A tensor in this buffer, for devices of the instance that made it: see [`Gpu::adopt`](crate::Gpu::adopt).
     ///
     /// # Errors
     /// [`Tensor`](crate::ErrorKind::Tensor) if its last element lies past the buffer's end.

@@ -18,16 +18,9 @@ impl Rotate {
         self.check_shapes(rope)?;
         let used = self.used();
         for Used { argument, view, written } in &used {
-            if !view.element().is_float() {
-                return Err(Error::tensor(argument, view.element().to_string(), "f32, f16 or bf16"));
-            }
-            view.expect_usage(argument, wgpu::BufferUsages::STORAGE)?;
-            if *written && view.layout().repeats_elements() {
-                return Err(Error::tensor(
-                    argument,
-                    format!("{:?}, where several indices name one element", view.layout()),
-                    "one that names each element once, since it is written",
-                ));
+            match written {
+                true => view.expect_written(argument)?,
+                false => view.expect_floats(argument)?,
             }
         }
         check_overlap(&used)?;
@@ -136,15 +129,8 @@ impl Rotate {
 
 /// Refuses to read from a buffer that the same dispatch writes.
 fn expect_unwritten(argument: &str, view: &View, used: &[Used<'_>]) -> Result<()> {
-    match used.iter().find(|used| used.written && used.view.buffer() == view.buffer()) {
-        Some(clash) => Err(Error::new(
-            ErrorKind::Overlap,
-            argument,
-            clash.argument.clone(),
-            "in another buffer: one dispatch may not read and write the same one",
-        )),
-        None => Ok(()),
-    }
+    let mut written = used.iter().filter(|used| used.written);
+    written.try_for_each(|used| view.expect_other_buffer(argument, used.view, &used.argument))
 }
 
 fn check_overlap(used: &[Used<'_>]) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Every kind of request, small, so that kernels compile quickly.
 
 use crate::case::{Both, assert_near, wide};
+use crate::common::refused::expect_refused;
 use crate::common::{Golden, Random, gpu, gpu_with};
 use crate::request::{Cope, Request, Source, TOLERANCE, assert_same, gate_error};
 use phasor::attention::{Attention, ContextualPe, Fused, MASKED, Schedule, Standing};
@@ -320,7 +321,7 @@ fn any_layout_and_a_callers_scratch() {
         assert_near("out", &wide(&gpu().read_blocking(&out).unwrap()), &expected, 1e-4);
         let small = View::new(scratch.buffer(), ElementType::F32, of([1, 1, 1, elements / 2])).unwrap();
         let refused = fused.scratch(&small).prepare(gpu());
-        assert!(matches!(refused, Err(error) if error.kind() == ErrorKind::Tensor && error.argument() == "scratch"));
+        expect_refused(refused, ErrorKind::Tensor, "scratch");
     }
 }
 
@@ -516,8 +517,7 @@ fn what_does_not_go_together_is_refused() {
     assert_eq!(argument(Fused::new(&long, &long_out).schedule(Schedule::Rows)), "k");
     for scale in [f64::NAN, f64::INFINITY] {
         let wrong = Request { scale: Some(scale), ..request.clone() }.over(Both::view, Both::i32_view);
-        let error = Fused::new(&wrong, &out).prepare(gpu()).expect_err("no scale");
-        assert_eq!((error.kind(), error.argument()), (ErrorKind::Setting, "scale"));
+        expect_refused(Fused::new(&wrong, &out).prepare(gpu()), ErrorKind::Setting, "scale");
     }
     let empty = Request::random(&mut random, [1, 0, 4], [4, 2, 8]).over(Both::view, Both::i32_view);
     let none = gpu().zeros(ElementType::F32, [1, 0, 4, 8]).unwrap();

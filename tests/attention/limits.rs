@@ -1,6 +1,7 @@
 //! How many storage buffers a device allows a shader.
 
 use crate::case::{Both, assert_near, wide};
+use crate::common::refused::expect_refused;
 use crate::common::{Random, gpu, gpu_with};
 use crate::fused::{SCHEDULES, of};
 use crate::request::{Cope, Request, Source, TOLERANCE, gate_error};
@@ -127,8 +128,7 @@ fn keys_that_no_binding_holds_are_taken_in_windows() {
     let attention = request.over(|both| both.view_on(&small), |both| both.i32_view_on(&small));
     let out = small.zeros(ElementType::F32, request.q.layout.shape()).unwrap();
     let refused = Fused::new(&attention, &out).schedule(Schedule::Rows).prepare(&small);
-    let error = refused.expect_err("no window");
-    assert_eq!((error.kind(), error.argument()), (ErrorKind::Limit, "max_storage_buffer_binding_size"));
+    let error = expect_refused(refused, ErrorKind::Limit, "max_storage_buffer_binding_size");
     assert!(error.was().contains("319968 bytes") && error.was().contains("k of one head"), "{error}");
     assert!(error.may_be().contains("70000 bytes"), "{error}");
     // With none asked for, many queries go by windows too.

@@ -2,6 +2,7 @@
 //! computed, and against the f64 reference.
 
 use crate::case::{Both, assert_near, wide};
+use crate::common::refused::expect_refused;
 use crate::common::{Golden, Random, gpu};
 use phasor::attention::{
     Attention, ContextualPe, Linear, Module, ModuleScratch, Rotation, SelfAttention, SelfAttentionWeights,
@@ -399,10 +400,7 @@ fn what_does_not_go_together_is_refused() {
         .layer(Both::view)
         .attend(|attention| attention.rotate(Rotation::new(&rotated.frequencies, rotated.pairing)));
     let twice = Module::new(&twice, &rotated.output()).rotate(&rotated.rope(), Positions::Start(0)).prepare(gpu());
-    assert!(
-        matches!(&twice, Err(error) if error.kind() == ErrorKind::Setting && error.argument() == "rotate"),
-        "{twice:?}"
-    );
+    expect_refused(twice, ErrorKind::Setting, "rotate");
     for layer in ["query_proj", "key_proj", "value_proj", "output_proj"] {
         let weight = format!("{layer}.weight");
         assert!(missing(&weight).unwrap().starts_with(&format!("{weight}: was missing")), "{weight}");
@@ -424,15 +422,9 @@ fn what_does_not_go_together_is_refused() {
         wrong.weights.insert(name.into(), Both::random(&mut random, shape, 1.0));
         let module = Module::new(&wrong.layer(Both::view), &wrong.output()).prepare(gpu());
         let expected = name.trim_start_matches("cope.");
-        assert!(
-            matches!(&module, Err(error) if error.kind() == ErrorKind::Tensor && error.argument() == expected),
-            "{name}: {module:?}"
-        );
+        expect_refused(module, ErrorKind::Tensor, expected);
         let host = self_attention(&wrong.layer(Both::tensor), |_, _| Ok(()));
-        assert!(
-            matches!(&host, Err(error) if error.kind() == ErrorKind::Tensor && error.argument() == expected),
-            "{name}: {host:?}"
-        );
+        expect_refused(host, ErrorKind::Tensor, expected);
     }
     for (heads, kv_heads) in [(0, 0), (4, 0), (4, 3), (usize::MAX, usize::MAX)] {
         let wrong = Case { heads, kv_heads, ..case() };
@@ -444,11 +436,11 @@ fn what_does_not_go_together_is_refused() {
     let layer = right.layer(Both::view);
     let narrow = gpu().zeros(ElementType::F32, [1, 3, 1, 12]).unwrap();
     let refused = Module::new(&layer, &narrow).prepare(gpu());
-    assert!(matches!(refused, Err(error) if error.kind() == ErrorKind::Tensor && error.argument() == "output"));
+    expect_refused(refused, ErrorKind::Tensor, "output");
     let keep = gpu().upload_positions(&[1; 4], [1, 4]).unwrap();
     let keep = View::new(keep.buffer(), ElementType::I32, of([1, 1, 1, 4])).unwrap();
     let refused = Module::new(&layer.attend(|attention| attention.keep(&keep)), &right.output()).prepare(gpu());
-    assert!(matches!(refused, Err(error) if error.kind() == ErrorKind::Tensor && error.argument() == "keep"));
+    expect_refused(refused, ErrorKind::Tensor, "keep");
     // Recorded again, it would find outputs in place of what it reads.
     let over = |both: &Both| {
         let room = gpu().zeros(ElementType::F32, [1, 1, 1, 200]).unwrap();

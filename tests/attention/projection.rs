@@ -1,6 +1,7 @@
 //! Linear layers against the f64 reference.
 
 use crate::case::{Both, wide};
+use crate::common::refused::expect_refused;
 use crate::common::{Random, gpu, gpu_with};
 use phasor::attention::{Projection, ProjectionSchedule};
 use phasor::reference::projection;
@@ -274,8 +275,7 @@ fn small_limits_change_nothing() {
         }
     }
     let tiny = gpu_with(|limits| limits.max_storage_buffer_binding_size = 128);
-    let error = case.run(&tiny, None).expect_err("no row fits");
-    assert_eq!((error.kind(), error.argument()), (ErrorKind::Limit, "max_storage_buffer_binding_size"));
+    expect_refused(case.run(&tiny, None), ErrorKind::Limit, "max_storage_buffer_binding_size");
 }
 
 #[test]
@@ -325,8 +325,6 @@ fn rows_need_subgroups() {
     let case = Case::random(&mut random, [1, 40, 12, 9], true);
     let plain = gpu_with(|_| {});
     let refused = case.run(&plain, Some(ProjectionSchedule::Rows));
-    assert!(
-        matches!(refused, Err(error) if error.kind() == ErrorKind::Limit && error.argument() == "subgroup_min_size")
-    );
+    expect_refused(refused, ErrorKind::Limit, "subgroup_min_size");
     case.assert_within(&case.run(&plain, None).unwrap(), "no subgroups");
 }

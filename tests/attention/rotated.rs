@@ -1,6 +1,7 @@
 //! Attention that rotates queries and keys itself.
 
 use crate::case::{Both, assert_near, wide};
+use crate::common::refused::expect_refused;
 use crate::common::{Golden, Random, gpu};
 use crate::fused::{SCHEDULES, of, rounding_of};
 use crate::request::{Cope, Request, Source, TOLERANCE, assert_same};
@@ -270,8 +271,7 @@ fn what_cannot_rotate_is_refused() {
         let request = Request { rotation: Some(rotation(4)), standing, key_ranges, ..request.clone() };
         Fused::new(&request.over(Both::view, Both::i32_view), &out).prepare(gpu())
     };
-    let refused = ranged(Standing::Last).expect_err("ranges of their own");
-    assert_eq!((refused.kind(), refused.argument()), (ErrorKind::Tensor, "standing"));
+    expect_refused(ranged(Standing::Last), ErrorKind::Tensor, "standing");
     assert!(ranged(Standing::RowLast).is_ok() && ranged(Standing::From(1)).is_ok());
     // 257 pairs are one more than there is room for, and heads of 512 channels are not.
     let wide = Request::random(&mut random, [1, 2, 3], [1, 1, 514]);
@@ -280,7 +280,6 @@ fn what_cannot_rotate_is_refused() {
         let request = Request { rotation: Some(rotation), ..wide.clone() };
         Fused::new(&request.over(Both::view, Both::i32_view), &out).schedule(Schedule::Split).prepare(gpu())
     };
-    let refused = prepare(rotation(257)).expect_err("one too many");
-    assert_eq!((refused.kind(), refused.argument()), (ErrorKind::Tensor, "rotation"));
+    expect_refused(prepare(rotation(257)), ErrorKind::Tensor, "rotation");
     assert!(prepare(rotation(256)).is_ok());
 }

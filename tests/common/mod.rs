@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod refused;
+
 use phasor::{Gpu, Prepared, RopeTable};
 use safetensors::SafeTensors;
 use std::sync::OnceLock;

@@ -1,6 +1,7 @@
 //! The unfused pipeline against the f64 reference: masks, variants, layouts, device limits, and a sequence in parts.
 
 use crate::case::{Both, assert_near, wide};
+use crate::common::refused::expect_refused;
 use crate::common::{Golden, Random, gpu, gpu_with};
 use crate::request::{Cope, Request, Source, TOLERANCE, assert_same};
 use phasor::attention::{Attention, ContextualPe, Standing, Unfused};
@@ -175,7 +176,7 @@ fn any_layout_and_a_callers_scratch() {
 
     let small = View::new(scratch.buffer(), ElementType::F32, Layout::contiguous([1, 1, 1, elements / 2]).unwrap());
     let refused = unfused.scratch(&small.unwrap()).prepare(gpu());
-    assert!(matches!(refused, Err(error) if error.kind() == ErrorKind::Tensor && error.argument() == "scratch"));
+    expect_refused(refused, ErrorKind::Tensor, "scratch");
 }
 
 /// Limits so small that work is cut along rows, heads and tokens.

@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Memory, Order, Standing};
 use crate::common::gpu_with;
+use crate::common::refused::expect_refused;
 use phasor::frequencies::Plain;
 use phasor::{ErrorKind, Gpu, Layout, Pairing, Rope, Rotate, View};
 
@@ -110,10 +111,9 @@ fn a_head_wider_than_a_grid_is_refused() -> phasor::Result<()> {
     let channels = 4096;
     let rope = Rope::new(&gpu, &Plain::new(1e4).frequencies(channels as u32)?, Pairing::HalfSplit)?;
     let q = gpu.upload(&vec![1.0; channels], [1, 1, 1, channels])?;
-    let error = rope.prepare(&Rotate::in_place(&q)).expect_err("one group has no room for 2,048 pairs");
-    assert!(error.kind() == ErrorKind::Limit && error.argument() == "max_compute_workgroups_per_dimension", "{error}");
-    let error = rope.table(0, 1).map(|_| ()).expect_err("nor for a table's row of them");
-    assert!(error.kind() == ErrorKind::Limit && error.argument() == "max_compute_workgroups_per_dimension", "{error}");
+    // One group has no room for 2,048 pairs, nor for a table's row of them.
+    expect_refused(rope.prepare(&Rotate::in_place(&q)), ErrorKind::Limit, "max_compute_workgroups_per_dimension");
+    expect_refused(rope.table(0, 1), ErrorKind::Limit, "max_compute_workgroups_per_dimension");
     Ok(())
 }
 
@@ -121,20 +121,19 @@ fn a_head_wider_than_a_grid_is_refused() -> phasor::Result<()> {
 fn what_no_binding_can_hold_is_refused_with_the_numbers() -> phasor::Result<()> {
     let gpu = gpu_with_bindings_of(1024);
     let rope = Rope::new(&gpu, &Plain::new(1e4).frequencies(64)?, Pairing::HalfSplit)?;
-    let limited = |error: phasor::Error, words: &[&str]| {
-        assert!(error.kind() == ErrorKind::Limit && error.argument() == "max_storage_buffer_binding_size", "{error}");
-        let message = error.to_string();
+    fn limited<T>(result: phasor::Result<T>, words: &[&str]) {
+        let message = expect_refused(result, ErrorKind::Limit, "max_storage_buffer_binding_size").to_string();
         words.iter().for_each(|word| assert!(message.contains(word), "{message} does not say {word}"));
-    };
+    }
     // One channel every 512 bytes: a head of 64 reaches over 32 KiB.
     let q = gpu.upload(&vec![0.0; 64 * 128], [1, 1, 1, 64 * 128])?;
     let spread = View::new(q.buffer(), q.element(), Layout::strided([1, 1, 1, 64], [0, 0, 0, 128], 0)?)?;
-    let error = rope.prepare(&Rotate::in_place(&spread)).expect_err("32 KiB do not fit");
-    limited(error, &["one head of q in one token", "32260 bytes", "1024 bytes"]);
-    let error = rope.table(0, 5).map(|_| ()).expect_err("a table is not split");
-    limited(error, &["the table", "1280 bytes", "1024 bytes"]);
+    let refused = rope.prepare(&Rotate::in_place(&spread));
+    limited(refused, &["one head of q in one token", "32260 bytes", "1024 bytes"]);
+    // A table is not split.
+    limited(rope.table(0, 5), &["the table", "1280 bytes", "1024 bytes"]);
     let many = gpu.upload_positions(&[0; 300], [1, 300])?;
-    assert!(matches!(rope.table_for(&many), Err(error) if error.kind() == ErrorKind::Limit));
+    limited(rope.table_for(&many), &["1024 bytes"]);
     Case { channels: 8, rotary_dim: 8, ..Case::default() }.run(&gpu).map(|_| ()).unwrap();
     Ok(())
 }

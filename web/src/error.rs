@@ -4,7 +4,7 @@ use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(module = "/src/options.js")]
 extern "C" {
-    fn failed(code: &str, argument: Option<&str>, message: &str) -> JsValue;
+    fn failed(code: &str, argument: &str, message: &str) -> JsValue;
 }
 
 /// A result whose error a page can catch.
@@ -26,8 +26,7 @@ impl JsError {
 
 impl From<phasor::Error> for JsError {
     fn from(error: phasor::Error) -> Self {
-        let argument = Some(error.argument()).filter(|argument| !argument.is_empty());
-        Self(failed(&error.kind().to_string(), argument, &error.to_string()))
+        Self(failed(&error.kind().to_string(), error.argument(), &error.to_string()))
     }
 }
 
